@@ -1,0 +1,17 @@
+"""A GPT's forward pass in which every number can say where it came from."""
+
+from engine import presets
+from engine.config import ModelConfig
+from engine.edits import Edit
+from engine.errors import ConfigError, EditError, GlassboxError, InputError
+from engine.explain import Cell, Term, explain
+from engine.gradient import gradient
+from engine.model import Model
+from engine.tokenizer import WordTokenizer
+from engine.trace import Tensor, TensorMap, Trace, read_ids, run
+
+__all__ = [
+    "Cell", "ConfigError", "Edit", "EditError", "GlassboxError", "InputError", "Model", "ModelConfig",
+    "Tensor", "TensorMap", "Term", "Trace", "WordTokenizer", "explain", "gradient", "presets", "read_ids",
+    "run",
+]

@@ -1,0 +1,106 @@
+"""Products summed over shared axes: matrix products and dot products, from an equation in words."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from engine.plan import AxisMap, Kernel, Node, Value
+from engine.rows import Groups, Operation, product_gradient
+from engine.types import Array, Index
+
+Words = tuple[str, ...]
+
+
+def parse(equation: str) -> tuple[Words, Words, Words]:
+    """`"query feature, key feature -> query key"` → the axis words of left, right and result."""
+    operands, result = equation.split("->")
+    left, right = operands.split(",")
+    return tuple(left.split()), tuple(right.split()), tuple(result.split())
+
+
+def _contract(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+    left, right, result = parse(attributes["equation"])
+    axes = attributes.get("axes")
+    if axes is None and (left, right) != (inputs[0].axes, inputs[1].axes):
+        raise ValueError(f"{attributes['equation']} does not fit {inputs[0].axes}, {inputs[1].axes}")
+    return _node(operation, slot, inputs, (left, right, result), result if axes is None else axes)
+
+
+def _matmul(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+    """Build x @ W: the last axis of x meets the first of W."""
+    x, weight = inputs
+    left, right = (*x.axes[:-1], "in"), ("in", "out")
+    result = (*x.axes[:-1], "out")
+    return _node(operation, slot, inputs, (left, right, result), (*x.axes[:-1], weight.axes[1]))
+
+
+def _node(operation: str, slot: int, inputs: tuple[Node, ...], words: tuple[Words, Words, Words],
+          axes: Words) -> Node:
+    left, right, result = words
+    sizes: dict[str, int] = {}
+    for node, names in zip(inputs, (left, right), strict=True):
+        for name, size in zip(names, node.shape, strict=True):
+            if sizes.setdefault(name, size) != size:
+                raise ValueError(f"axis {name} is {sizes[name]} and {size} in one product")
+    summed = tuple(name for name in left if name in right and name not in result)
+    if {*left, *right} != {*result, *summed}:
+        raise ValueError("an axis of one input alone must stay in the result")
+
+    def entries(names: Words) -> tuple[AxisMap, ...]:
+        return tuple(
+            ("axis", result.index(name)) if name in result else ("sum", summed.index(name))
+            for name in names
+        )
+    return Node(
+        slot, operation, (inputs[0].slot, inputs[1].slot), tuple(axes),
+        tuple(sizes[name] for name in result), (entries(left), entries(right)),
+        tuple(sizes[name] for name in summed), kernel=kernel(left, right, result, sizes),
+    )
+
+
+def kernel(left: Words, right: Words, result: Words, sizes: dict[str, int]) -> Kernel:
+    """One `np.matmul`, with as few reshapes as the equation allows."""
+    shared = [name for name in result if name in left and name in right]
+    summed = [name for name in left if name in right and name not in result]
+    rows = [name for name in left if name not in right]
+    columns = [name for name in right if name not in left]
+    left_order = [left.index(name) for name in (*shared, *rows, *summed)]
+    right_order = [right.index(name) for name in (*shared, *summed, *columns)]
+    natural = (*shared, *rows, *columns)
+
+    in_place = left_order == sorted(left_order) and natural == result and len(summed) == 1
+    simple = in_place and len(columns) == 1 and (not shared or len(rows) == 1)
+    if simple and right_order == sorted(right_order):
+        return lambda a, b: a @ b
+    if simple and right_order == [*range(len(shared)), len(shared) + 1, len(shared)]:
+        return lambda a, b: a @ b.swapaxes(-1, -2)
+
+    batch = tuple(sizes[name] for name in shared)
+    row_count, column_count, depth = (
+        prod(sizes[name] for name in names) for names in (rows, columns, summed)
+    )
+    natural_shape = tuple(sizes[name] for name in natural)
+    order = [natural.index(name) for name in result]
+
+    def general(a: Array, b: Array) -> Array:
+        first = a.transpose(left_order).reshape(*batch, row_count, depth)
+        second = b.transpose(right_order).reshape(*batch, depth, column_count)
+        return np.matmul(first, second).reshape(natural_shape).transpose(order)
+    return general
+
+
+def _gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    return product_gradient(upstream, output, inputs[1 - which], which, 1 - which)
+
+
+def _dot(node: Node, index: Index, groups: Groups) -> float:
+    return float(sum(a * b for a, b in zip(*groups, strict=True)))
+
+
+ROWS: dict[str, Operation] = {
+    "contract": Operation(_contract, _dot, _gradient),
+    "matmul": Operation(_matmul, _dot, _gradient),
+}

@@ -1,0 +1,169 @@
+"""Operations that work cell by cell: arithmetic on one or two values, broadcast by axis name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from engine.plan import AxisMap, Kernel, Node, Value
+from engine.rows import (
+    Build,
+    Derivative,
+    Groups,
+    Operation,
+    broadcast_gradient,
+    product_gradient,
+    reshaper,
+    same_axes,
+)
+from engine.types import Array, Index
+
+
+def _unary(kernel: Kernel) -> Build:
+    def build(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+        (x,) = inputs
+        return Node(slot, operation, (x.slot,), x.axes, x.shape, (same_axes(x),), kernel=kernel)
+    return build
+
+
+def _scale(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+    (x,) = inputs
+    factor = float(attributes["factor"])
+    return Node(slot, operation, (x.slot,), x.axes, x.shape, (same_axes(x),),
+                attributes={"factor": factor}, kernel=lambda array: array * factor)
+
+
+def union(left: Node, right: Node) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The axes and sizes of a broadcast result: the larger input's, or the one after the other's."""
+    if left.axes == right.axes or set(right.axes) <= set(left.axes):
+        return left.axes, left.shape
+    if set(left.axes) <= set(right.axes):
+        return right.axes, right.shape
+    added = [number for number, axis in enumerate(right.axes) if axis not in left.axes]
+    return (
+        left.axes + tuple(right.axes[number] for number in added),
+        left.shape + tuple(right.shape[number] for number in added),
+    )
+
+
+def _named_map(node: Node, axes: tuple[str, ...]) -> tuple[AxisMap, ...]:
+    if node.axes == axes:
+        return same_axes(node)
+    return tuple(("axis", axes.index(axis)) for axis in node.axes)
+
+
+def _binary(kernel: Kernel) -> Build:
+    def build(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+        left, right = inputs
+        axes, shape = union(left, right)
+        maps = (_named_map(left, axes), _named_map(right, axes))
+        for node, entries in zip(inputs, maps, strict=True):
+            if node.shape != tuple(shape[axis] for _, axis in entries):
+                raise ValueError(f"{operation}: {node.axes}={node.shape} does not fit {axes}={shape}")
+        views = [reshaper(entries, shape) for entries in maps]
+        return Node(slot, operation, (left.slot, right.slot), axes, shape, maps,
+                    kernel=_viewed(kernel, *views))
+    return build
+
+
+View = Callable[[Array], Array] | None
+
+
+def _viewed(kernel: Kernel, left: View, right: View) -> Kernel:
+    if left is None and right is None:
+        return kernel
+    if left is None and right is not None:
+        return lambda a, b: kernel(a, right(b))
+    if left is not None and right is None:
+        return lambda a, b: kernel(left(a), b)
+    assert left is not None and right is not None
+    return lambda a, b: kernel(left(a), right(b))
+
+
+def _share(part: Array, total: Array) -> Array:
+    """part / total, and 0 where the total is 0: a row with nothing to read shares out nothing."""
+    if total.all():
+        return part / total
+    empty = total == 0
+    return np.where(empty, 0.0, part / np.where(empty, 1.0, total)).astype(part.dtype, copy=False)
+
+
+def _subtract_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    passed = broadcast_gradient(upstream, output, which)
+    return passed if which == 0 else scaled(passed, -1.0)
+
+
+def _add_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    return broadcast_gradient(upstream, output, which)
+
+
+def _multiply_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    return product_gradient(upstream, output, inputs[1 - which], which, 1 - which)
+
+
+def _quotient_gradient(quotient: str) -> Derivative:
+    """∂(a/b)/∂a = 1/b and ∂(a/b)/∂b = −(a/b)/b, summed where b was broadcast."""
+    def derivative(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+        builder = upstream.builder
+        if which == 0:
+            return builder.apply(quotient, upstream, inputs[1])
+        slope = builder.apply(quotient, scaled(output, -1.0), inputs[1])
+        return broadcast_gradient(builder.apply("multiply", upstream, slope), output, which)
+    return derivative
+
+
+def scaled(value: Value, factor: float) -> Value:
+    """factor · value."""
+    return value.builder.apply("scale", value, factor=factor)
+
+
+def _times(slope: Callable[[Value, Value], Value]) -> Derivative:
+    """upstream · f′(x), where `slope(x, f(x))` gives f′(x)."""
+    def derivative(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+        return upstream * slope(inputs[0], output)
+    return derivative
+
+
+def _scale_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    return scaled(upstream, output.node.attributes["factor"])
+
+
+def _root_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """∂√(m + ε) = 1 / (2√(m + ε)), for m and, summed, for ε."""
+    return broadcast_gradient(scaled(upstream, 0.5) / output, output, which)
+
+
+def _each(function: Callable[..., Any]) -> Callable[[Node, Index, Groups], float]:
+    """Arithmetic of one cell: the function of the single operand that each input gives."""
+    return lambda node, index, groups: float(function(*(group[0] for group in groups)))
+
+
+ROWS: dict[str, Operation] = {
+    "add": Operation(_binary(np.add), _each(np.add), _add_gradient),
+    "subtract": Operation(_binary(np.subtract), _each(np.subtract), _subtract_gradient),
+    "multiply": Operation(_binary(np.multiply), _each(np.multiply), _multiply_gradient),
+    "divide": Operation(_binary(np.divide), _each(np.divide), _quotient_gradient("divide")),
+    "share": Operation(
+        _binary(_share), _each(lambda part, total: part / total if total else 0.0),
+        _quotient_gradient("share"),
+    ),
+    "root": Operation(
+        _binary(lambda square, epsilon: np.sqrt(square + epsilon)),
+        _each(lambda square, epsilon: np.sqrt(square + epsilon)), _root_gradient,
+    ),
+    "exp": Operation(_unary(np.exp), _each(np.exp), _times(lambda x, y: y)),
+    "relu": Operation(
+        _unary(lambda x: np.maximum(x, 0)), _each(lambda x: np.maximum(x, 0)),
+        _times(lambda x, y: x.builder.apply("positive", x)),
+    ),
+    "positive": Operation(_unary(lambda x: (x > 0).astype(x.dtype)), _each(lambda x: x > 0)),
+    "cosine": Operation(
+        _unary(np.cos), _each(np.cos), _times(lambda x, y: scaled(x.builder.apply("sine", x), -1.0))
+    ),
+    "sine": Operation(_unary(np.sin), _each(np.sin), _times(lambda x, y: x.builder.apply("cosine", x))),
+    "scale": Operation(
+        _scale, lambda node, index, groups: node.attributes["factor"] * groups[0][0], _scale_gradient
+    ),
+}

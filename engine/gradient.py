@@ -1,0 +1,114 @@
+"""Reverse-mode gradients over a recorded run, as tensors that explain themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from engine.errors import EditError
+from engine.operations import OPERATIONS
+from engine.plan import Builder, Plan, Value
+from engine.trace import Recording, TensorMap, Trace
+
+
+@dataclass(frozen=True, eq=False)
+class BackwardPlan:
+    """A forward plan with the backward steps behind it."""
+
+    plan: Plan
+    start: int
+    seed: int
+    keeps: Mapping[int, int]
+    gradients: Mapping[str, int]
+
+
+def gradient(trace: Trace, name: str, index: Sequence[int]) -> TensorMap:
+    """Return ∂ trace[name][index] / ∂ (each tensor upstream), name → Tensor of that tensor's shape.
+
+    Covers every parameter and every named tensor that the cell depends on. Gradients are total
+    over all paths; at an overridden cell the gradient stops. `explain` takes the result.
+    Raises `EditError` for an unknown name or an index outside the tensor.
+    """
+    if name not in trace:
+        raise EditError("unknown_name", f"there is no tensor {name}", name=name)
+    target = trace[name]
+    where = tuple(int(part) for part in index)
+    if len(where) != len(target.shape) or any(
+        not -size <= part < size for part, size in zip(where, target.shape, strict=True)
+    ):
+        raise EditError("index_out_of_range", f"{name} has no cell {where}; its shape is {target.shape}",
+                        name=name, index=where, shape=target.shape)
+    overrides = trace.recording.overrides
+    backward = backward_plan(trace.recording.plan, target.slot, frozenset(overrides), trace.model.dtype.str)
+    seed = np.zeros(target.shape, dtype=trace.model.dtype)
+    seed[where] = 1.0
+    values: list[Any] = [*trace.recording.values, *[None] * (len(backward.plan.nodes) - backward.start)]
+    for node in backward.plan.nodes[backward.start:]:
+        if node.constant is not None:
+            values[node.slot] = node.constant
+    values[backward.seed] = seed
+    for slot, leaf in backward.keeps.items():
+        values[leaf] = (~overrides[slot].covered).astype(seed.dtype)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for slot, kernel, inputs in backward.plan.steps:
+            if slot >= backward.start:
+                values[slot] = kernel(*[values[number] for number in inputs])
+    return TensorMap(Recording(backward.plan, values, overrides), backward.gradients)
+
+
+@lru_cache(maxsize=64)
+def backward_plan(plan: Plan, target: int, overridden: frozenset[int], dtype: str) -> BackwardPlan:
+    """Append to `plan` the steps that carry a seed at `target` back to everything upstream of it."""
+    builder = Builder(plan, np.dtype(dtype))
+    node = plan.nodes[target]
+    seed = builder.leaf("constant", "gradient.seed", node.axes, node.shape)
+    arrived: dict[int, list[Value]] = {target: [seed]}
+    gradients: dict[str, int] = {}
+    keeps: dict[int, int] = {}
+    for slot in range(target, -1, -1):
+        if slot not in arrived:
+            continue
+        value = _added(arrived.pop(slot))
+        current = plan.nodes[slot]
+        if current.name is not None:
+            value = _named(builder, f"gradient.{current.name}", value)
+            gradients[current.name] = value.node.slot
+        if slot in overridden:
+            keep = builder.leaf("constant", None, current.axes, current.shape)
+            keeps[slot] = keep.node.slot
+            value = value * keep
+        _pass_on(builder, plan, slot, value, arrived)
+    in_order = {name: gradients[name] for name in plan.names if name in gradients}
+    return BackwardPlan(builder.finish(), len(plan.nodes), seed.node.slot, keeps, in_order)
+
+
+def _added(parts: Sequence[Value]) -> Value:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _named(builder: Builder, name: str, value: Value) -> Value:
+    """Name a gradient; where its value already has a name (it passed through unchanged), copy it."""
+    if value.node.name is None and value.node.operation not in ("parameter", "constant"):
+        return builder.name(name, value)
+    return builder.name(name, builder.apply("scale", value, factor=1.0))
+
+
+def _pass_on(builder: Builder, plan: Plan, slot: int, upstream: Value, arrived: dict[int, list[Value]]) -> None:
+    node = plan.nodes[slot]
+    if node.kernel is None:
+        return
+    output = builder.value(slot)
+    inputs = tuple(builder.value(number) for number in node.inputs)
+    for which, number in enumerate(node.inputs):
+        if plan.nodes[number].operation == "ids":
+            continue
+        part = OPERATIONS[node.operation].derivative(upstream, output, inputs, which)
+        if part is not None:
+            arrived.setdefault(number, []).append(part)

@@ -1,0 +1,60 @@
+"""A model: its configuration, an immutable snapshot of its parameters, and its tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from engine.config import ModelConfig
+from engine.errors import ConfigError
+from engine.tokenizer import WordTokenizer
+from engine.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Parameters by name, checked against the configuration, copied and frozen.
+
+    Parameters are float64 unless every array given is float32.
+    Raises `ConfigError` for a missing, unknown, misshapen or non-finite parameter.
+    """
+
+    config: ModelConfig
+    parameters: Mapping[str, Array]
+    tokenizer: WordTokenizer | None = None
+
+    def __post_init__(self) -> None:
+        shapes = self.config.parameter_shapes()
+        given = {name: np.asarray(array) for name, array in self.parameters.items()}
+        missing, unknown = shapes.keys() - given.keys(), given.keys() - shapes.keys()
+        if missing or unknown:
+            raise ConfigError(
+                "parameter_names", f"parameters missing: {sorted(missing)}; unknown: {sorted(unknown)}",
+                missing=sorted(missing), unknown=sorted(unknown),
+            )
+        single = all(array.dtype == np.float32 for array in given.values())
+        frozen = {}
+        for name, shape in shapes.items():
+            array = np.array(given[name], dtype=np.float32 if single else np.float64)
+            if array.shape != shape:
+                raise ConfigError(
+                    "parameter_shape", f"{name} has shape {array.shape}, not {shape}",
+                    name=name, shape=array.shape, expected=shape,
+                )
+            if not np.isfinite(array).all():
+                raise ConfigError("parameter_value", f"{name} holds a value that is not finite", name=name)
+            array.flags.writeable = False
+            frozen[name] = array
+        object.__setattr__(self, "parameters", MappingProxyType(frozen))
+
+    @property
+    def dtype(self) -> np.dtype[np.floating]:
+        """float64, or float32 where every parameter is."""
+        return self.parameters["embedding.weight"].dtype
+
+    def with_config(self, **changes: object) -> Model:
+        """The same parameters under a configuration with some choices changed."""
+        return Model(replace(self.config, **changes), self.parameters, self.tokenizer)  # type: ignore[arg-type]

@@ -1,0 +1,18 @@
+"""The operations table: one row per operation that a model, or its gradient, is made of.
+
+A row says how to build a node (axes, shape, operands, NumPy kernel), how to recompute one cell
+from the numbers of its operands, and how its inputs' gradients follow from its own. Derivatives
+are written with operations of this same table, so a gradient explains itself like any value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from engine import contraction, elementwise, rearrangement, reduction
+from engine.rows import Operation
+
+OPERATIONS: Mapping[str, Operation] = MappingProxyType(
+    elementwise.ROWS | reduction.ROWS | contraction.ROWS | rearrangement.ROWS
+)

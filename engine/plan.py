@@ -1,0 +1,176 @@
+"""The structure of a computation: steps, names, axes and operands, without any numbers.
+
+A plan depends on configuration and shapes alone. It is built once, never changes, and is replayed
+with new numbers; every reader's run of the same shape shares it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from engine.types import Array
+
+Kernel = Callable[..., Array]
+
+# How one axis of an input is found from the index of an output cell (see `operands.py`).
+AxisMap = tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One value of a computation: how it is made, from which slots, and what its axes are called."""
+
+    slot: int
+    operation: str
+    inputs: tuple[int, ...]
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    maps: tuple[tuple[AxisMap, ...], ...] = ()
+    summed: tuple[int, ...] = ()
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    kernel: Kernel | None = None
+    constant: Array | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Nodes in order of computation; `names` finds the slot of a named tensor."""
+
+    nodes: tuple[Node, ...]
+    names: Mapping[str, int]
+    steps: tuple[tuple[int, Kernel, tuple[int, ...]], ...]
+    leaves: tuple[int, ...]
+
+
+class Value:
+    """A value that will exist when the plan runs; arithmetic on it adds steps to the plan."""
+
+    __slots__ = ("builder", "node")
+
+    def __init__(self, builder: Builder, node: Node) -> None:
+        self.builder = builder
+        self.node = node
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return self.node.axes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.node.shape
+
+    def size(self, axis: str) -> int:
+        """The length of the axis of that name."""
+        return self.shape[self.axes.index(axis)]
+
+    def __add__(self, other: Value) -> Value:
+        return self.builder.apply("add", self, other)
+
+    def __sub__(self, other: Value) -> Value:
+        return self.builder.apply("subtract", self, other)
+
+    def __mul__(self, other: Value) -> Value:
+        return self.builder.apply("multiply", self, other)
+
+    def __truediv__(self, other: Value) -> Value:
+        return self.builder.apply("divide", self, other)
+
+    def __matmul__(self, other: Value) -> Value:
+        return self.builder.apply("matmul", self, other)
+
+
+class Builder:
+    """Collects the nodes of one plan; used by one thread, then frozen by `finish`."""
+
+    def __init__(self, start: Plan | None = None, dtype: np.dtype[Any] | None = None) -> None:
+        self.nodes: list[Node] = list(start.nodes) if start else []
+        self.names: dict[str, int] = dict(start.names) if start else {}
+        self.dtype = dtype or np.dtype(np.float64)
+
+    def leaf(self, operation: str, name: str | None, axes: Sequence[str], shape: Sequence[int],
+             constant: Array | None = None) -> Value:
+        """A value that is given, not computed: a parameter, the ids, or a constant."""
+        frozen = None
+        if constant is not None:
+            frozen = np.array(constant, dtype=self.dtype)
+            frozen.flags.writeable = False
+        return self.append(Node(
+            len(self.nodes), operation, (), tuple(axes), tuple(shape), constant=frozen, name=name,
+        ))
+
+    def apply(self, operation: str, *inputs: Value, **attributes: Any) -> Value:
+        """A value computed by a row of the operations table."""
+        from engine.operations import OPERATIONS
+
+        node = OPERATIONS[operation].build(
+            operation, len(self.nodes), tuple(value.node for value in inputs), attributes
+        )
+        return self.append(node)
+
+    def append(self, node: Node) -> Value:
+        self.nodes.append(node)
+        if node.name is not None:
+            self._claim(node.name, node.slot)
+        return Value(self, node)
+
+    def name(self, name: str, value: Value) -> Value:
+        """Give an unnamed value its name in the trace."""
+        from dataclasses import replace
+
+        if value.node.name is not None:
+            raise ValueError(f"{value.node.name} cannot be recorded again as {name}")
+        self._claim(name, value.node.slot)
+        named = replace(value.node, name=name)
+        self.nodes[named.slot] = named
+        return Value(self, named)
+
+    def value(self, slot: int) -> Value:
+        return Value(self, self.nodes[slot])
+
+    def _claim(self, name: str, slot: int) -> None:
+        if name in self.names:
+            raise ValueError(f"{name} is recorded twice")
+        self.names[name] = slot
+
+    def finish(self) -> Plan:
+        """Freeze what was collected."""
+        in_order = dict(sorted(self.names.items(), key=lambda item: item[1]))
+        steps = tuple(
+            (node.slot, node.kernel, node.inputs) for node in self.nodes if node.kernel is not None
+        )
+        leaves = tuple(node.slot for node in self.nodes if node.kernel is None)
+        return Plan(tuple(self.nodes), MappingProxyType(in_order), steps, leaves)
+
+
+class Scope:
+    """Where a module of the model names, records and finds its values: a prefix over a builder."""
+
+    def __init__(self, builder: Builder, prefix: str = "") -> None:
+        self.builder = builder
+        self.prefix = prefix
+
+    def at(self, name: str) -> Scope:
+        """The scope of a submodule."""
+        return Scope(self.builder, f"{self.prefix}{name}.")
+
+    def record(self, name: str, value: Value) -> Value:
+        """Give a value its full name; a name taken twice is an error."""
+        return self.builder.name(self.prefix + name, value)
+
+    def parameter(self, name: str, axes: Sequence[str], shape: Sequence[int]) -> Value:
+        """A parameter of the model, an entry of the trace at its first use."""
+        return self.builder.leaf("parameter", self.prefix + name, axes, shape)
+
+    def constant(self, name: str, axes: Sequence[str], array: Array) -> Value:
+        """A named number that no training changes, such as ε or the causal mask."""
+        return self.builder.leaf("constant", self.prefix + name, axes, array.shape, constant=array)
+
+    def find(self, name: str) -> Value:
+        """A value recorded earlier, by its full name."""
+        return self.builder.value(self.builder.names[name])

@@ -1,0 +1,73 @@
+"""The built-in models: the article's own, and a scratch model with room to play."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from engine.config import ModelConfig
+from engine.errors import ConfigError
+from engine.model import Model
+from engine.tokenizer import WordTokenizer
+from engine.types import Array
+
+NAMES = ("cats", "scratch")
+SENTENCES = {"cats": "Cats sit on", "scratch": "red fox and red fox"}
+CANDIDATES = {"cats": (90, 91, 92), "scratch": ()}
+LARGEST_SEED = 9999
+
+_CATS_WORDS = {12: "Cats", 45: "sit", 78: "on", 90: "mats", 91: "chairs", 92: "volcano"}
+_SCRATCH_WORDS = dict(enumerate(
+    "red blue fox owl and or runs sleeps here there now then one two we they".split()
+))
+
+
+def load(name: str, seed: int = 1) -> Model:
+    """Return a built-in model; `seed` chooses the random weights of `scratch`.
+
+    Raises `ConfigError` for an unknown name or a seed outside 0…9999.
+    """
+    if name not in NAMES:
+        raise ConfigError("preset", f"no preset {name!r}; there are {NAMES}", preset=name, presets=NAMES)
+    if not 0 <= seed <= LARGEST_SEED:
+        raise ConfigError("seed", f"seed {seed} is outside 0…{LARGEST_SEED}", seed=seed, last=LARGEST_SEED)
+    return _cats() if name == "cats" else _scratch(seed)
+
+
+@lru_cache(maxsize=1)
+def _cats() -> Model:
+    """The *Cats sit on* model: weights set by hand so that the arithmetic can be followed.
+
+    Source: forward walkthrough, "Token Embedding", "LM Head", "Q/K/V" and "MLP". Rows that the
+    article does not print are zero.
+    """
+    config = ModelConfig(vocab_size=256, hidden_size=4, layers=2, heads=2, mlp_size=8)
+    embedding, head = np.zeros((256, 4)), np.zeros((256, 4))
+    embedding[[0, 12, 45, 78, 255]] = [
+        [0.1, 0.3, 0.2, 0.5], [0.2, -0.1, 0.4, 0.3], [-0.3, 0.5, 0.1, 0.2],
+        [0.1, 0.2, -0.2, 0.6], [0.4, 0.1, 0.3, 0.2],
+    ]
+    head[[90, 91]] = [[0.2, 0.4, 0.1, 0.3], [-0.2, 0.1, 0.4, -0.1]]
+    identity = np.eye(4)
+    fixed = {
+        "weight": np.ones(4), "Wq": identity, "Wk": identity, "Wv": identity, "Wo": identity,
+        "W_up": np.hstack([identity, -identity]), "W_down": np.vstack([identity, identity]),
+    }
+    parameters = {name: fixed[name.rpartition(".")[2]] for name in config.parameter_shapes()}
+    tables = {"embedding.weight": embedding, "lm_head.weight": head}
+    return Model(config, parameters | tables, WordTokenizer(256, _CATS_WORDS))
+
+
+@lru_cache(maxsize=32)
+def _scratch(seed: int) -> Model:
+    """A model with C=8, H=2, D=4, F=12, N=2, V=16 and normal weights rounded to two decimals."""
+    config = ModelConfig(vocab_size=16, hidden_size=8, layers=2, heads=2, mlp_size=12)
+    generator = np.random.default_rng(seed)
+    parameters: dict[str, Array] = {}
+    for name, shape in config.parameter_shapes().items():
+        noise = generator.standard_normal(shape)
+        spread = 0.1 if "norm" in name else 1 / np.sqrt(shape[-1])
+        centre = 1.0 if "norm" in name else 0.0
+        parameters[name] = np.round(centre + spread * noise, 2)
+    return Model(config, parameters, WordTokenizer(16, _SCRATCH_WORDS))

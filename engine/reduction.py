@@ -1,0 +1,112 @@
+"""Operations that make one cell from many along an axis, and the one that spreads them out again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from engine.elementwise import scaled
+from engine.plan import AxisMap, Kernel, Node, Value
+from engine.rows import Build, Groups, Operation
+from engine.types import Array, Index
+
+
+def _along(kernel_of: Any) -> Build:
+    """Build a node that removes the axis named by the attribute `axis`."""
+    def build(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+        (x,) = inputs
+        number = x.axes.index(attributes["axis"])
+        entries: list[AxisMap] = []
+        for axis in range(len(x.axes)):
+            entries.append(("sum", 0) if axis == number else ("axis", axis - (axis > number)))
+        kernel: Kernel = kernel_of(number, x.shape[number])
+        return Node(
+            slot, operation, (x.slot,), x.axes[:number] + x.axes[number + 1:],
+            x.shape[:number] + x.shape[number + 1:], (tuple(entries),), (x.shape[number],),
+            attributes=dict(attributes), kernel=kernel,
+        )
+    return build
+
+
+def _mean_square_kernel(axis: int, size: int) -> Kernel:
+    return lambda x: np.vecdot(x, x, axis=axis) / size
+
+
+def _max_kernel(axis: int, size: int) -> Kernel:
+    def kernel(x: Array) -> Array:
+        largest = np.maximum.reduce(x, axis=axis)
+        # a row with every key masked would give −∞ − (−∞); 0 leaves it at −∞, exp 0
+        return largest if np.isfinite(largest).all() else np.where(np.isneginf(largest), 0, largest)
+    return kernel
+
+
+def _sum_kernel(axis: int, size: int) -> Kernel:
+    return lambda x: np.add.reduce(x, axis=axis)
+
+
+def _collapse(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+    """Build Σ over all axes but those numbered in `kept`."""
+    (x,) = inputs
+    kept = attributes["kept"]
+    dropped = tuple(axis for axis in range(len(x.axes)) if axis not in kept)
+    entries = tuple(
+        ("axis", kept.index(axis)) if axis in kept else ("sum", dropped.index(axis))
+        for axis in range(len(x.axes))
+    )
+    return Node(
+        slot, operation, (x.slot,), tuple(x.axes[axis] for axis in kept),
+        tuple(x.shape[axis] for axis in kept), (entries,), tuple(x.shape[axis] for axis in dropped),
+        kernel=lambda array: np.add.reduce(array, axis=dropped),
+    )
+
+
+def _expand(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+    """Build a node that repeats its input along a new axis at position `number`."""
+    (x,) = inputs
+    number, axis, size = attributes["number"], attributes["axis"], attributes["size"]
+    shape = x.shape[:number] + (size,) + x.shape[number:]
+    entries = tuple(("axis", old + (old >= number)) for old in range(len(x.axes)))
+    return Node(
+        slot, operation, (x.slot,), x.axes[:number] + (axis,) + x.axes[number:], shape, (entries,),
+        kernel=lambda array: np.broadcast_to(np.expand_dims(array, number), shape),
+    )
+
+
+def _sum_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    (x,) = inputs
+    axis = output.node.attributes["axis"]
+    number = x.axes.index(axis)
+    return upstream.builder.apply("expand", upstream, number=number, axis=axis, size=x.size(axis))
+
+
+def _mean_square_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """∂(Σx²/C)/∂xᵢ = 2xᵢ/C."""
+    (x,) = inputs
+    return scaled(x * upstream, 2.0 / x.size(output.node.attributes["axis"]))
+
+
+def _mean_square(node: Node, index: Index, groups: Groups) -> float:
+    return float(sum(x * x for x in groups[0]) / len(groups[0]))
+
+
+def _largest(node: Node, index: Index, groups: Groups) -> float:
+    largest = max(groups[0])
+    return 0.0 if largest == -np.inf else float(largest)
+
+
+def _total(node: Node, index: Index, groups: Groups) -> float:
+    return float(sum(groups[0]))
+
+
+def _copy(node: Node, index: Index, groups: Groups) -> float:
+    return float(groups[0][0])
+
+
+ROWS: dict[str, Operation] = {
+    "mean_square": Operation(_along(_mean_square_kernel), _mean_square, _mean_square_gradient),
+    "max": Operation(_along(_max_kernel), _largest),
+    "sum": Operation(_along(_sum_kernel), _total, _sum_gradient),
+    "collapse": Operation(_collapse, _total),
+    "expand": Operation(_expand, _copy),
+}

@@ -1,0 +1,252 @@
+"""Running a plan: values for every slot, and the trace through which people look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from engine import forward
+from engine.config import ModelConfig
+from engine.edits import Edit, by_slot, overlay
+from engine.errors import InputError
+from engine.model import Model
+from engine.plan import Builder, Node, Plan, Scope
+from engine.tokenizer import check_id
+from engine.types import Array, Integers
+
+# A lesson's own computation on the model's values, added after the forward pass.
+Program = Callable[[Scope], None]
+Inputs = str | Sequence[int] | Sequence[Sequence[int]] | Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Override:
+    """What an edit of an activation replaced: the computed array, and which cells are covered."""
+
+    computed: Array
+    covered: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """A plan with the numbers of one run."""
+
+    plan: Plan
+    values: Sequence[Array]
+    overrides: Mapping[int, Override]
+
+    def data(self, slot: int, computed: bool = False) -> Array:
+        """The array of a slot, frozen: as it stands, or as it was computed before an override."""
+        override = self.overrides.get(slot)
+        array = np.asarray(override.computed if computed and override else self.values[slot])
+        frozen: Any = array
+        while isinstance(frozen, np.ndarray) and frozen.flags.writeable:
+            frozen.flags.writeable = False
+            frozen = frozen.base
+        return array
+
+    def ids(self) -> Array | None:
+        """The token ids [B,T] of the run, if it has any."""
+        slot = self.plan.names.get("input_ids")
+        return None if slot is None else self.data(slot)
+
+
+class Tensor:
+    """A value that knows how it was made: its data, axes, operation and inputs."""
+
+    __slots__ = ("computed", "recording", "slot")
+
+    def __init__(self, recording: Recording, slot: int, computed: bool = False) -> None:
+        self.recording = recording
+        self.slot = slot
+        self.computed = computed
+
+    @property
+    def node(self) -> Node:
+        """The step of the plan that this tensor is the result of."""
+        return self.recording.plan.nodes[self.slot]
+
+    @property
+    def data(self) -> Array:
+        """The numbers, read-only."""
+        return self.recording.data(self.slot, self.computed)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """One name per dimension of `data`."""
+        return self.node.axes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.node.shape
+
+    @property
+    def name(self) -> str | None:
+        """The name in the trace; None for an unnamed step and for what an override replaced."""
+        return None if self.computed else self.node.name
+
+    @property
+    def op(self) -> str:
+        """The operation; `override` where cells of a computed tensor have been set by hand."""
+        return "override" if self.overridden else self.node.operation
+
+    @property
+    def overridden(self) -> bool:
+        return not self.computed and self.slot in self.recording.overrides
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors it was made from; for an override, the tensor that it replaced."""
+        if self.overridden:
+            return (Tensor(self.recording, self.slot, computed=True),)
+        return tuple(Tensor(self.recording, slot) for slot in self.node.inputs)
+
+    def __repr__(self) -> str:
+        axes = " ".join(f"{axis}={size}" for axis, size in zip(self.axes, self.shape, strict=True))
+        return f"Tensor({self.name or f'step {self.slot}'}: {self.op}; {axes})"
+
+
+class TensorMap(Mapping[str, Tensor]):
+    """Tensors by name, in order of computation."""
+
+    __slots__ = ("_slots", "recording")
+
+    def __init__(self, recording: Recording, slots: Mapping[str, int]) -> None:
+        self.recording = recording
+        self._slots = slots
+
+    def __getitem__(self, name: str) -> Tensor:
+        return Tensor(self.recording, self._slots[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._slots)
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+
+class Trace(TensorMap):
+    """Every tensor of one forward pass, with the model, the ids and the edits that led to it."""
+
+    __slots__ = ("edits", "ids", "model", "program")
+
+    def __init__(self, recording: Recording, model: Model, ids: Integers, edits: tuple[Edit, ...],
+                 program: Program | None) -> None:
+        super().__init__(recording, recording.plan.names)
+        self.model = model
+        self.ids = ids
+        self.edits = edits
+        self.program = program
+
+    def is_edited(self, name: str) -> bool:
+        """Whether an active edit covers some cell of that tensor."""
+        slot = self.recording.plan.names[name]
+        return slot in by_slot(self.recording.plan, self.edits)
+
+
+def run(model: Model, inputs: Inputs, *, edits: Sequence[Edit] = (), base: Trace | None = None,
+        program: Program | None = None) -> Trace:
+    """Return the trace of logits = GPT(ids) with `edits` applied.
+
+    `inputs` is a text for the model's tokenizer, ids [T], or ids [B,T]. `base` is an earlier trace
+    of the same model and shape: only what lies downstream of changed edits is computed again, and
+    the result equals a full run bit for bit. `program` adds a lesson's computation at the end.
+    Raises `InputError` for a sentence that the model cannot read, `EditError` for a wrong edit.
+    """
+    ids = read_ids(model, inputs)
+    plan = forward_plan(model.config, ids.shape, model.dtype.str, program)
+    edits = tuple(edits)
+    changes = by_slot(plan, edits)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        if base is not None and base.recording.plan is plan and base.model is model:
+            recording = _rerun(plan, model, ids, changes, base)
+        else:
+            recording = _run(plan, model, ids, changes)
+    return Trace(recording, model, ids, edits, program)
+
+
+def read_ids(model: Model, inputs: Inputs) -> Integers:
+    """Return ids [B,T] of a text or of nested lists. Raises `InputError`, naming what is wrong."""
+    if isinstance(inputs, str):
+        if model.tokenizer is None:
+            raise InputError("no_tokenizer", "this model has no tokenizer; give token ids")
+        ids = np.array([model.tokenizer.encode(inputs)], dtype=np.int64)
+    else:
+        given = np.asarray(inputs)
+        if given.size == 0:
+            raise InputError("empty", "the sentence has no token; give at least one")
+        if given.dtype.kind not in "iu" or given.ndim not in (1, 2):
+            raise InputError("ids", "ids must be whole numbers, [T] or [B, T]")
+        ids = np.array(np.atleast_2d(given), dtype=np.int64)
+        for token_id in (ids.min(), ids.max()):
+            check_id(int(token_id), model.config.vocab_size)
+    ids.flags.writeable = False
+    return ids
+
+
+@lru_cache(maxsize=128)
+def forward_plan(config: ModelConfig, shape: tuple[int, int], dtype: str, program: Program | None) -> Plan:
+    """The plan of a forward pass for ids of that shape, shared by all runs that have it."""
+    builder = Builder(dtype=np.dtype(dtype))
+    scope = Scope(builder)
+    forward.gpt(scope, config, *shape)
+    if program is not None:
+        program(scope)
+    return builder.finish()
+
+
+def _leaf(node: Node, model: Model, ids: Integers) -> Array:
+    if node.operation == "ids":
+        return ids
+    if node.operation == "parameter":
+        return model.parameters[str(node.name)]
+    assert node.constant is not None
+    return node.constant
+
+
+def _run(plan: Plan, model: Model, ids: Integers, changes: Mapping[int, tuple[Edit, ...]]) -> Recording:
+    values: list[Any] = [None] * len(plan.nodes)
+    overrides: dict[int, Override] = {}
+    for slot in plan.leaves:
+        values[slot] = _leaf(plan.nodes[slot], model, ids)
+        if slot in changes:
+            values[slot], _ = overlay(values[slot], changes[slot])
+    for slot, kernel, inputs in plan.steps:
+        values[slot] = kernel(*[values[number] for number in inputs])
+        if slot in changes:
+            values[slot], overrides[slot] = _override(values[slot], changes[slot])
+    return Recording(plan, values, overrides)
+
+
+def _rerun(plan: Plan, model: Model, ids: Integers, changes: Mapping[int, tuple[Edit, ...]],
+           base: Trace) -> Recording:
+    """Compute again what depends on a changed edit or on other ids; take the rest from `base`."""
+    before = by_slot(plan, base.edits)
+    stale = {slot for slot in {*changes, *before} if changes.get(slot) != before.get(slot)}
+    if not np.array_equal(ids, base.ids):
+        stale.add(plan.names["input_ids"])
+    values, overrides = list(base.recording.values), dict(base.recording.overrides)
+    for slot in plan.leaves:
+        if slot in stale:
+            values[slot] = _leaf(plan.nodes[slot], model, ids)
+            if slot in changes:
+                values[slot], _ = overlay(values[slot], changes[slot])
+    for slot, kernel, inputs in plan.steps:
+        if slot not in stale and stale.isdisjoint(inputs):
+            continue
+        stale.add(slot)
+        overrides.pop(slot, None)
+        values[slot] = kernel(*[values[number] for number in inputs])
+        if slot in changes:
+            values[slot], overrides[slot] = _override(values[slot], changes[slot])
+    return Recording(plan, values, overrides)
+
+
+def _override(computed: Array, edits: tuple[Edit, ...]) -> tuple[Array, Override]:
+    array = np.asarray(computed)
+    edited, covered = overlay(array, edits)
+    return edited, Override(array, covered)
