@@ -1,6 +1,6 @@
 """A GPT's forward pass in which every number can say where it came from."""
 
-from engine import presets
+from engine import presets, programs
 from engine.config import ModelConfig
 from engine.edits import Edit
 from engine.errors import ConfigError, EditError, GlassboxError, InputError
@@ -12,6 +12,6 @@ from engine.trace import Tensor, TensorMap, Trace, read_ids, run
 
 __all__ = [
     "Cell", "ConfigError", "Edit", "EditError", "GlassboxError", "InputError", "Model", "ModelConfig",
-    "Tensor", "TensorMap", "Term", "Trace", "WordTokenizer", "explain", "gradient", "presets", "read_ids",
-    "run",
+    "Tensor", "TensorMap", "Term", "Trace", "WordTokenizer", "explain", "gradient", "presets", "programs",
+    "read_ids", "run",
 ]

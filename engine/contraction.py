@@ -88,7 +88,8 @@ def kernel(left: Words, right: Words, result: Words, sizes: dict[str, int]) -> K
     def general(a: Array, b: Array) -> Array:
         first = a.transpose(left_order).reshape(*batch, row_count, depth)
         second = b.transpose(right_order).reshape(*batch, depth, column_count)
-        return np.matmul(first, second).reshape(natural_shape).transpose(order)
+        product: Array = np.matmul(first, second)
+        return product.reshape(natural_shape).transpose(order)
     return general
 
 

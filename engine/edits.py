@@ -39,8 +39,7 @@ class Edit:
         else:
             parts = tuple(given) if isinstance(given, Sequence) else (given,)
         for part in parts:
-            whole = isinstance(part, (int, np.integer)) and not isinstance(part, bool)
-            if not whole and not isinstance(part, slice):
+            if not _is_index(part):
                 raise EditError("index", f"{self.name}: {part!r} is no index", name=self.name, index=part)
         index = tuple(part if isinstance(part, slice) else int(part) for part in parts)  # type: ignore[call-overload]
         object.__setattr__(self, "index", index)
@@ -57,11 +56,25 @@ class Edit:
         ))
 
 
+def _is_index(part: object) -> bool:
+    if isinstance(part, slice):
+        ends = (part.start, part.stop, part.step)
+        return part.step != 0 and all(end is None or _is_whole(end) for end in ends)
+    return _is_whole(part)
+
+
+def _is_whole(part: object) -> bool:
+    return isinstance(part, (int, np.integer)) and not isinstance(part, bool)
+
+
 def checked_value(name: str, value: object) -> float:
     """Return `value` as a float if a cell of `name` may hold it; else raise `EditError`."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise EditError("value", f"{name}: {value!r} is not a number", name=name, value=value)
-    number = float(value)
+    try:
+        number = float(value) + 0.0  # −0 becomes 0: equal edits must give equal bits
+    except OverflowError:
+        number = inf
     if not isfinite(number) and not (number == -inf and name.endswith(MASKS)):
         raise EditError("not_finite", f"{name}: {number} is not a finite number", name=name, value=number)
     return number
@@ -93,8 +106,9 @@ def _active(edit: Edit, node: Node) -> bool:
             name=edit.name, index=edit.index, shape=node.shape,
         )
     for part, axis, size in zip(edit.index, node.axes, node.shape, strict=False):
-        if isinstance(part, int) and not -size <= part < size:
-            if axis in SENTENCE_AXES and part >= 0:
+        cells = range(size)[part] if isinstance(part, slice) else -size <= part < size
+        if not cells:
+            if axis in SENTENCE_AXES and (isinstance(part, slice) or part >= 0):
                 return False
             raise EditError(
                 "index_out_of_range", f"{edit.name}: {part} is outside axis {axis} of size {size}",
@@ -104,9 +118,15 @@ def _active(edit: Edit, node: Node) -> bool:
 
 
 def overlay(array: Array, edits: Sequence[Edit]) -> tuple[Array, Array]:
-    """Return a copy of `array` with the edits laid over it, and a mask of the cells they cover."""
+    """Return a copy of `array` with the edits laid over it, and a mask of the cells they cover.
+
+    Raises `EditError` for a value that is finite but too large for the array's float32.
+    """
     edited, covered = np.array(array), np.zeros(array.shape, dtype=bool)
     for edit in edits:
+        if isfinite(edit.value) and not np.isfinite(array.dtype.type(edit.value)):
+            raise EditError("not_finite", f"{edit.name}: {edit.value} is not finite in {array.dtype}",
+                            name=edit.name, value=edit.value)
         edited[edit.index] = edit.value
         covered[edit.index] = True
     return edited, covered

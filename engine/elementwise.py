@@ -78,7 +78,8 @@ def _viewed(kernel: Kernel, left: View, right: View) -> Kernel:
         return lambda a, b: kernel(a, right(b))
     if left is not None and right is None:
         return lambda a, b: kernel(left(a), b)
-    assert left is not None and right is not None
+    assert left is not None
+    assert right is not None
     return lambda a, b: kernel(left(a), right(b))
 
 

@@ -99,7 +99,8 @@ def _checked(tensor: Tensor, index: Sequence[int]) -> Index:
     )
     if not fits:
         raise EditError(
-            "index_out_of_range", f"{tensor.name or 'the step'} has no cell {where}; its shape is {tensor.shape}",
+            "index_out_of_range",
+            f"{tensor.name or 'the step'} has no cell {where}; its shape is {tensor.shape}",
             name=tensor.name, index=where, shape=tensor.shape,
         )
     return tuple(part % size for part, size in zip(where, tensor.shape, strict=True))

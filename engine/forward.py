@@ -91,7 +91,7 @@ def lm_head(scope: Scope, config: ModelConfig, x: Value) -> Value:
     return contract("batch position feature, vocabulary feature -> batch position vocabulary", x, weight)
 
 
-def rms_norm(scope: Scope, epsilon: Value, x: Value) -> Value:
+def rms_norm(scope: Scope, weight: Value, epsilon: Value, x: Value) -> Value:
     """output = x / √(mean(x²) + ε) · weight over the features of one position, [B,T,C].
 
     ε stands under the root and no mean is subtracted. Source: "Final Norm"; Zhang & Sennrich 2019.
@@ -99,7 +99,6 @@ def rms_norm(scope: Scope, epsilon: Value, x: Value) -> Value:
     mean_square = scope.record("mean_square", scope.builder.apply("mean_square", x, axis="feature"))
     rms = scope.record("rms", scope.builder.apply("root", mean_square, epsilon))
     normalized = scope.record("normalized", x / rms)
-    weight = scope.parameter("weight", ("feature",), (x.size("feature"),))
     return scope.record("output", normalized * weight)
 
 
@@ -144,7 +143,8 @@ class Recipe:
 
     def norm(self, scope: Scope, x: Value) -> Value:
         """The normalisation that the configuration chose."""
-        return rms_norm(scope, self.epsilon, x)
+        weight = scope.parameter("weight", ("feature",), (self.config.hidden_size,))
+        return rms_norm(scope, weight, self.epsilon, x)
 
     def rotate(self, x: Value) -> Value:
         """a' = a·cos − b·sin, b' = a·sin + b·cos for every pair (a, b). Source: "RoPE"."""
@@ -152,7 +152,7 @@ class Recipe:
 
 
 def rotations(scope: Scope, config: ModelConfig, length: int) -> tuple[Value, Value]:
-    """cos and sin of angle = position · frequency [T,D/2], frequency_i = base^(−2i/D).
+    """cos and sin of angle = (position + offset) · frequency [T,D/2], frequency_i = base^(−2i/D).
 
     Source: "RoPE"; Su et al. 2021 for frequencies beyond the first.
     """
@@ -160,6 +160,8 @@ def rotations(scope: Scope, config: ModelConfig, length: int) -> tuple[Value, Va
     positions = scope.constant("positions", ("position",), np.arange(length))
     exponents = -2.0 * np.arange(half) / config.head_size
     frequencies = scope.constant("frequencies", ("pair",), config.rope_base ** exponents)
-    angles = scope.record("angles", positions * frequencies)
+    offset = scope.constant("offset", (), np.array(0.0))
+    shifted = scope.record("shifted", positions + offset)
+    angles = scope.record("angles", shifted * frequencies)
     cosines = scope.record("cosines", scope.builder.apply("cosine", angles))
     return cosines, scope.record("sines", scope.builder.apply("sine", angles))

@@ -100,7 +100,8 @@ def _named(builder: Builder, name: str, value: Value) -> Value:
     return builder.name(name, builder.apply("scale", value, factor=1.0))
 
 
-def _pass_on(builder: Builder, plan: Plan, slot: int, upstream: Value, arrived: dict[int, list[Value]]) -> None:
+def _pass_on(builder: Builder, plan: Plan, slot: int, upstream: Value,
+             arrived: dict[int, list[Value]]) -> None:
     node = plan.nodes[slot]
     if node.kernel is None:
         return

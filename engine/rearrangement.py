@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.elementwise import scaled
 from engine.operands import pair_number
-from engine.plan import Kernel, Node, Value
+from engine.plan import AxisMap, Kernel, Node, Value
 from engine.rows import Groups, Operation
 from engine.types import Array, Index
 
@@ -130,6 +130,48 @@ def _rotate_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], 
     return builder.apply("fold_pairs", products, pairing=pairing)
 
 
+def _take(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+    """Build the cells of one index along an axis; the axis is gone."""
+    (x,) = inputs
+    axis, index = x.axes.index(attributes["axis"]), attributes["index"]
+    entries: list[AxisMap] = [("axis", number - (number > axis)) for number in range(len(x.axes))]
+    entries[axis] = ("fixed", index)
+    return Node(
+        slot, operation, (x.slot,), x.axes[:axis] + x.axes[axis + 1:], x.shape[:axis] + x.shape[axis + 1:],
+        (tuple(entries),), attributes=dict(attributes), kernel=lambda array: array.take(index, axis),
+    )
+
+
+def _place(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+    """Build zeros with the input at one index of a new axis: what a `take`'s gradient does."""
+    (x,) = inputs
+    number, index, size = attributes["number"], attributes["index"], attributes["size"]
+    shape = (*x.shape[:number], size, *x.shape[number:])
+
+    def kernel(array: Array) -> Array:
+        placed = np.zeros(shape, dtype=array.dtype)
+        placed[(slice(None),) * number + (index,)] = array
+        return placed
+    entries = tuple(("axis", axis + (axis >= number)) for axis in range(len(x.axes)))
+    return Node(
+        slot, operation, (x.slot,), (*x.axes[:number], attributes["axis"], *x.axes[number:]), shape,
+        (entries,), attributes=dict(attributes), kernel=kernel,
+    )
+
+
+def _take_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    (x,) = inputs
+    axis, index = output.node.attributes["axis"], output.node.attributes["index"]
+    return upstream.builder.apply(
+        "place", upstream, axis=axis, number=x.axes.index(axis), index=index, size=x.size(axis)
+    )
+
+
+def _placed(node: Node, index: Index, groups: Groups) -> float:
+    here = index[node.attributes["number"]] == node.attributes["index"]
+    return float(groups[0][0]) if here else 0.0
+
+
 def _copy(node: Node, index: Index, groups: Groups) -> float:
     return float(groups[0][0])
 
@@ -159,6 +201,8 @@ ROWS: dict[str, Operation] = {
     "scatter": Operation(_scatter, _scattered),
     "split_heads": Operation(_split_heads, _copy, _split_gradient),
     "merge_heads": Operation(_merge_heads, _copy, _merge_gradient),
+    "take": Operation(_take, _copy, _take_gradient),
+    "place": Operation(_place, _placed),
     "rotate": Operation(_rotate, _turned, _rotate_gradient),
     "fold_pairs": Operation(_fold_pairs, _folded),
 }

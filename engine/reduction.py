@@ -30,7 +30,8 @@ def _along(kernel_of: Any) -> Build:
 
 
 def _mean_square_kernel(axis: int, size: int) -> Kernel:
-    return lambda x: np.vecdot(x, x, axis=axis) / size
+    # NumPy's stubs leave out vecdot's axis
+    return lambda x: np.vecdot(x, x, axis=axis) / size  # type: ignore[call-overload]
 
 
 def _max_kernel(axis: int, size: int) -> Kernel:
@@ -65,10 +66,10 @@ def _expand(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dic
     """Build a node that repeats its input along a new axis at position `number`."""
     (x,) = inputs
     number, axis, size = attributes["number"], attributes["axis"], attributes["size"]
-    shape = x.shape[:number] + (size,) + x.shape[number:]
+    shape = (*x.shape[:number], size, *x.shape[number:])
     entries = tuple(("axis", old + (old >= number)) for old in range(len(x.axes)))
     return Node(
-        slot, operation, (x.slot,), x.axes[:number] + (axis,) + x.axes[number:], shape, (entries,),
+        slot, operation, (x.slot,), (*x.axes[:number], axis, *x.axes[number:]), shape, (entries,),
         kernel=lambda array: np.broadcast_to(np.expand_dims(array, number), shape),
     )
 

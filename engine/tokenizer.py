@@ -9,6 +9,9 @@ from types import MappingProxyType
 
 from engine.errors import InputError
 
+# more digits than this are no id, and Python refuses to read numbers of thousands of digits
+LONGEST_NUMBER = 18
+
 
 @dataclass(frozen=True, eq=False)
 class WordTokenizer:
@@ -30,7 +33,7 @@ class WordTokenizer:
         for part in re.split(r"[\s,,、;;\[\]]+", text):
             if not part:
                 continue
-            if part.isascii() and part.isdigit():
+            if part.isascii() and part.isdigit() and len(part) <= LONGEST_NUMBER:
                 ids.append(check_id(int(part), self.vocab_size))
             elif part.casefold() in ids_by_word:
                 ids.append(ids_by_word[part.casefold()])

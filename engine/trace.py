@@ -176,14 +176,17 @@ def read_ids(model: Model, inputs: Inputs) -> Integers:
             raise InputError("no_tokenizer", "this model has no tokenizer; give token ids")
         ids = np.array([model.tokenizer.encode(inputs)], dtype=np.int64)
     else:
-        given = np.asarray(inputs)
+        try:
+            given = np.asarray(inputs)
+        except ValueError as error:  # rows of different lengths
+            raise InputError("ids", "ids must be whole numbers, [T] or [B, T]") from error
         if given.size == 0:
             raise InputError("empty", "the sentence has no token; give at least one")
         if given.dtype.kind not in "iu" or given.ndim not in (1, 2):
             raise InputError("ids", "ids must be whole numbers, [T] or [B, T]")
-        ids = np.array(np.atleast_2d(given), dtype=np.int64)
-        for token_id in (ids.min(), ids.max()):
+        for token_id in (given.min(), given.max()):
             check_id(int(token_id), model.config.vocab_size)
+        ids = np.array(np.atleast_2d(given), dtype=np.int64)
     ids.flags.writeable = False
     return ids
 

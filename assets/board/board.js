@@ -1,0 +1,278 @@
+// The board of a page: takes frame and live state, draws, and sends events back one at a time.
+
+const ANSWER_TIMEOUT_MILLISECONDS = 3000;
+const QUIET_MILLISECONDS_BEFORE_FLASH = 250;
+
+/**
+ * Events on their way to Python, one in flight. While one is, edits pile up: of each cell only
+ * the newest value is kept, and no other event is lost or overtaken.
+ */
+class Outbox {
+  constructor(transmit, onTimeout) {
+    Object.assign(this, { transmit, onTimeout, waiting: [], inFlight: null, lastNumber: 0, answered: 0 });
+  }
+
+  /** The event as it will be sent; an edit may join one that is still waiting. */
+  send(event) {
+    const joined = this.findWaiting(event);
+    if (joined) return Object.assign(joined, event);
+    this.waiting.push(event);
+    this.sendNext();
+    return event;
+  }
+
+  findWaiting(event) {
+    for (const earlier of this.waiting.toReversed()) {
+      const mayBePassed = earlier.type === "edit" || earlier.type === "select";
+      if (earlier.type === event.type && isReplacedBy(earlier, event)) return earlier;
+      if (!mayBePassed) return undefined;
+    }
+    return undefined;
+  }
+
+  sendNext() {
+    if (this.inFlight || this.waiting.length === 0) return;
+    const event = this.waiting.shift();
+    event.seq = ++this.lastNumber;
+    this.inFlight = event;
+    this.timer = setTimeout(() => {
+      this.acknowledge(event.seq);
+      this.onTimeout();
+    }, ANSWER_TIMEOUT_MILLISECONDS);
+    this.transmit({ ...event });
+  }
+
+  acknowledge(number) {
+    this.answered = Math.max(this.answered, number);
+    this.lastNumber = Math.max(this.lastNumber, number);
+    if (this.inFlight && this.inFlight.seq <= number) {
+      clearTimeout(this.timer);
+      this.inFlight = null;
+    }
+    this.sendNext();
+  }
+}
+
+function isReplacedBy(earlier, event) {
+  if (event.type === "edit") return referenceOf(earlier.tensor, earlier.index) === referenceOf(event.tensor, event.index);
+  return event.type === "mode" || (event.type === "select" && event.trail === "start");
+}
+
+class Board {
+  constructor() {
+    this.parcels = {}; // kind → the component that came last
+    this.outbox = new Outbox((event) => this.parcels.board.setTriggerValue("event", event), () => this.draw());
+    this.pending = new Map(); // reference → edit without an answer
+    this.local = {}; // selection and mode that have not been answered yet
+    this.gestures = 0;
+    this.lastDatumAt = 0;
+    this.root = element("div", "gb gb-board");
+    this.listeners = new AbortController();
+    const { signal } = this.listeners;
+    document.addEventListener("keydown", (event) => handlePageKey(this, event), { signal });
+    attachCellEvents(this, this.root);
+    enableDragging(this, this.root);
+  }
+
+  get live() {
+    return this.parcels.board?.data;
+  }
+
+  receive(kind, component) {
+    this.parcels[kind] = component;
+    if (kind === "board") {
+      this.outbox.acknowledge(component.data.seq ?? 0);
+      const { address } = component.data;
+      if (address && address !== location.search) history.replaceState(null, "", location.pathname + address);
+    }
+    this.update();
+  }
+
+  /** Draws when everything of one version is there; until then the old picture stays. */
+  update() {
+    const { strip, frame, board } = this.parcels;
+    if (!strip || !frame || !board) return;
+    if (frame.data.version === board.data.version) {
+      const isOld = this.frame?.version === frame.data.version;
+      if (!isOld) this.build(frame.data);
+      if (this.root.parentElement !== board.parentElement) board.parentElement.replaceChildren(this.root);
+      if (!isOld) watchTheme(this.root);
+      this.draw({ isDatum: true, flash: isOld });
+    }
+    this.drawStrip();
+  }
+
+  build(frame) {
+    const focused = cellAt(document.activeElement)?.reference;
+    this.frame = frame;
+    this.labels = frame.labels;
+    this.grids = [];
+    this.controls = [];
+    this.message = this.buildMessage();
+    this.explanation = new ExplanationPanel(this);
+    this.editorBar = new EditorBar(this);
+    this.dock = element("div", "gb-dock");
+    this.dock.append(this.explanation.root, this.editorBar.root, button("gb-close", "×", () => this.unselect(), this.labels.close));
+    this.dock.addEventListener("keydown", (event) => event.key === "Escape" && this.unselect());
+    this.root.replaceChildren(this.message.host, ...frame.layout.map((section) => buildSection(this, section)), this.dock);
+    this.cells = this.grids.filter((grid) => grid.isShown).flatMap((grid) => grid.cells);
+    this.cellsByReference = new Map(this.cells.map((cell) => [cell.reference, cell]));
+    this.marks = new Marks(frame, this.cells);
+    this.cellsByReference.get(focused)?.td.focus();
+  }
+
+  buildMessage() {
+    const host = element("div", "gb-message");
+    host.setAttribute("role", "status");
+    const text = element("span");
+    host.append(text, button("gb-close", "×", () => this.send({ type: "dismiss" }), this.labels.dismiss));
+    return { host, text };
+  }
+
+  addGrid(key, { isShown = true, ...options } = {}) {
+    const grid = new Grid(key, this.frame.grids[key], this.labels, options);
+    grid.isShown = isShown;
+    this.grids.push(grid);
+    return grid;
+  }
+
+  /** `draw` brings a control in line with its cell, after every drawing of the grids. */
+  addControl(draw) {
+    this.controls.push(draw);
+  }
+
+  // ---- drawing
+
+  draw({ isDatum = false, flash = false } = {}) {
+    if (!this.frame || this.frame.version !== this.live.version) return;
+    this.forgetAnswered();
+    const now = performance.now();
+    const isQuiet = now - this.lastDatumAt > QUIET_MILLISECONDS_BEFORE_FLASH;
+    if (isDatum) this.lastDatumAt = now;
+    const { values, edited } = this.live;
+    const view = { mode: this.mode, isEdited: editedTest(edited), pending: this.pending, flash: flash && isQuiet };
+    for (const grid of this.grids) {
+      grid.receive(values[grid.key]);
+      grid.draw(view);
+    }
+    for (const drawControl of this.controls) drawControl();
+    this.drawMessage(this.live.message);
+    this.explanation.draw(this.live.explanation);
+    this.editorBar.draw(this.live.editor);
+    this.dock.hidden = !this.live.explanation && !this.live.editor;
+    this.marks.draw(this.selected);
+  }
+
+  drawMessage(message) {
+    const { host } = this.message;
+    host.hidden = !message;
+    host.dataset.kind = message?.kind ?? "";
+    setText(this.message.text, message?.text ?? "");
+  }
+
+  drawStrip() {
+    const { strip } = this.parcels;
+    const labels = strip.data.labels ?? this.labels;
+    if (this.strip?.labels !== labels && JSON.stringify(this.strip?.labels) !== JSON.stringify(labels)) {
+      this.strip = new Strip(this, labels);
+    }
+    const { root } = this.strip;
+    if (root.parentElement !== strip.parentElement) {
+      strip.parentElement.replaceChildren(root);
+      watchTheme(root);
+    }
+    this.strip.draw(this.live.strip, this.mode);
+  }
+
+  forgetAnswered() {
+    for (const [reference, { event }] of this.pending) {
+      if (this.isAnswered(event)) this.pending.delete(reference);
+    }
+    for (const [name, event] of Object.entries(this.local)) {
+      if (this.isAnswered(event)) delete this.local[name];
+    }
+  }
+
+  isAnswered(event) {
+    return event.seq <= this.outbox.answered;
+  }
+
+  // ---- what the reader does
+
+  send(event) {
+    return this.outbox.send(event);
+  }
+
+  newGesture() {
+    return ++this.gestures;
+  }
+
+  edit({ tensor, index }, value, gesture) {
+    const event = this.send({ type: "edit", tensor, index, value: value === -Infinity ? "-inf" : value, gesture });
+    this.pending.set(referenceOf(tensor, index), { event, shown: value });
+    this.draw();
+  }
+
+  select(tensor, index, trail) {
+    this.local.selection = this.send({ type: "select", tensor, index, trail });
+    this.marks.draw(this.selected);
+  }
+
+  unselect() {
+    // The dock is about to vanish, and with it a focus inside it.
+    const { selected } = this;
+    if (selected) this.cellsByReference.get(referenceOf(selected.tensor, selected.index))?.td.focus();
+    this.local.selection = this.send({ type: "unselect" });
+    this.marks.draw(this.selected);
+  }
+
+  setMode(value) {
+    this.local.mode = this.send({ type: "mode", value });
+    this.draw();
+    this.drawStrip();
+  }
+
+  get mode() {
+    return this.local.mode?.value ?? this.live.mode;
+  }
+
+  get selected() {
+    const { selection } = this.local;
+    if (!selection) return this.live.selected;
+    return selection.type === "select" ? selection : null;
+  }
+
+  // ---- facts about a cell, on the page or not
+
+  shownValue({ tensor, index }) {
+    const reference = referenceOf(tensor, index);
+    return this.pending.get(reference)?.shown ?? this.cellsByReference.get(reference)?.value ?? numberFromWire(this.live.editor.value);
+  }
+
+  rangeOf({ tensor }) {
+    return this.grids.find((grid) => grid.specification.tensor === tensor)?.specification.range ?? DEFAULT_RANGE;
+  }
+
+  nameOf({ tensor, index }) {
+    return this.live.explanation?.title ?? `${shortName(tensor)}[${index.join(", ")}]`;
+  }
+
+  allowsMinusInfinity({ tensor, index }) {
+    const { editor } = this.live;
+    const isSelected = editor && referenceOf(editor.tensor, editor.index) === referenceOf(tensor, index);
+    return Boolean(isSelected && editor.minus_infinity);
+  }
+}
+
+// A second copy of this module (the strip was mounted anew) takes over from the first.
+const board = new Board();
+const predecessor = window.glassbox;
+predecessor?.retire?.();
+window.glassbox = {
+  push: ([kind, component]) => board.receive(kind, component),
+  retire: () => board.listeners.abort(),
+  parcels: () => Object.entries(board.parcels),
+};
+for (const [kind, component] of predecessor?.parcels?.() ?? predecessor ?? []) board.receive(kind, component);
+
+export default (component) => board.receive("strip", component);

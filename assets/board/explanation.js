@@ -1,0 +1,187 @@
+// Asking a cell for its arithmetic: pointer and keys on the cells, and the panel that answers.
+
+const OPERANDS_AT_FIRST = 24;
+const COPIED_MILLISECONDS = 1600;
+
+class ExplanationPanel {
+  constructor(board) {
+    this.board = board;
+    this.root = element("section", "gb-explanation");
+    this.root.setAttribute("aria-label", board.labels.explain);
+    this.structure = null;
+    this.operands = [];
+  }
+
+  draw(explanation) {
+    this.root.hidden = !explanation;
+    if (!explanation) {
+      this.structure = null;
+      return;
+    }
+    const structure = structureOf(explanation);
+    if (structure !== this.structure) this.build(explanation, structure);
+    this.patch(explanation);
+  }
+
+  /** The panel is built anew only when it explains something else; focus survives. */
+  build(explanation, structure) {
+    const hadFocus = this.root.contains(document.activeElement);
+    const focusedPosition = this.operands.indexOf(document.activeElement);
+    this.structure = structure;
+    this.words = element("p", "gb-words");
+    this.computed = element("p", "gb-would-be");
+    this.root.replaceChildren(
+      this.buildTrail(explanation.trail),
+      this.buildFormula(explanation),
+      this.computed,
+      this.words,
+      this.buildNumpyLine(explanation.numpy),
+    );
+    if (hadFocus) (this.operands[focusedPosition] ?? this.operands[0])?.focus();
+  }
+
+  buildTrail(trail) {
+    const list = element("nav", "gb-trail");
+    list.setAttribute("aria-label", this.board.labels.trail);
+    trail.forEach(({ title, tensor, index }, position) => {
+      if (position > 0) list.append(element("span", "gb-trail-mark", "›"));
+      const isCurrent = position === trail.length - 1;
+      if (isCurrent) list.append(element("b", "", title));
+      else list.append(button("gb-link", title, () => this.board.select(tensor, index, position)));
+    });
+    list.hidden = trail.length < 2;
+    return list;
+  }
+
+  buildFormula({ title, pieces }) {
+    const formula = element("div", "gb-formula");
+    formula.append(element("span", "gb-formula-title", title), " = ");
+    this.operands = [];
+    const rest = [];
+    for (const piece of pieces) {
+      const isOperand = piece.tensor !== undefined;
+      const node = isOperand ? this.buildOperand(piece) : document.createTextNode(piece.text);
+      if (this.operands.length > OPERANDS_AT_FIRST) rest.push(node);
+      else formula.append(node);
+    }
+    if (rest.length) formula.append(this.buildShowAll(rest));
+    this.result = element("b", "gb-result");
+    formula.append(" = ", this.result);
+    return formula;
+  }
+
+  buildOperand({ tensor, index, label }) {
+    const operand = button("gb-operand", "", () => this.board.select(tensor, index, "push"));
+    operand.dataset.operand = referenceOf(tensor, index);
+    operand.dataset.label = label ?? operand.dataset.operand;
+    for (const type of ["pointerenter", "focus"]) operand.addEventListener(type, () => this.light(operand.dataset.operand));
+    for (const type of ["pointerleave", "blur"]) operand.addEventListener(type, () => this.light(null));
+    this.operands.push(operand);
+    return operand;
+  }
+
+  /** An operand that is pointed at lights up its cell, if that is on the page. */
+  light(reference) {
+    const { marks, cellsByReference, selected } = this.board;
+    marks.lit = cellsByReference.get(reference) ?? null;
+    marks.draw(selected);
+  }
+
+  buildShowAll(rest) {
+    const more = button("gb-button gb-quiet", `… ${this.board.labels.show_all}`, () => {
+      const first = rest.find((node) => node instanceof HTMLElement);
+      more.replaceWith(...rest);
+      first.focus();
+    });
+    return more;
+  }
+
+  buildNumpyLine(numpy) {
+    const line = button("gb-numpy", "", () => this.copy(line, numpy), this.board.labels.copy);
+    line.append(element("code", "", numpy));
+    line.hidden = !numpy;
+    return line;
+  }
+
+  async copy(line, numpy) {
+    await navigator.clipboard.writeText(numpy);
+    line.dataset.note = this.board.labels.copied;
+    setTimeout(() => delete line.dataset.note, COPIED_MILLISECONDS);
+  }
+
+  patch({ pieces, value, computed, words }) {
+    const numbers = pieces.filter((piece) => piece.tensor !== undefined);
+    numbers.forEach((piece, position) => {
+      const operand = this.operands[position];
+      const number = numberFromWire(piece.value);
+      setText(operand, formatNumber(number));
+      operand.title = `${operand.dataset.label} = ${formatExact(number)}`;
+    });
+    const result = numberFromWire(value);
+    setText(this.result, formatNumber(result));
+    this.result.title = formatExact(result);
+    const isOverridden = computed !== null && computed !== undefined;
+    this.computed.hidden = !isOverridden;
+    if (isOverridden) setText(this.computed, `${this.board.labels.computed_would_be} ${formatNumber(computed)}`);
+    this.words.hidden = !words;
+    setText(this.words, words ?? "");
+  }
+}
+
+/** Everything about an explanation except its numbers. */
+function structureOf({ title, pieces, numpy, trail }) {
+  const parts = pieces.map((piece) => piece.text ?? referenceOf(piece.tensor, piece.index));
+  return JSON.stringify([title, parts, numpy, trail]);
+}
+
+/** One set of listeners for all cells. */
+function attachCellEvents(board, root) {
+  const point = (how, cell = null) => {
+    board.marks[how] = cell;
+    cell?.grid.showReadout(cell);
+    board.marks.draw(board.selected);
+  };
+  root.addEventListener("pointerover", (event) => point("hovered", cellAt(event.target)));
+  root.addEventListener("pointerleave", () => point("hovered"));
+  root.addEventListener("focusout", () => point("focused"));
+  root.addEventListener("focusin", (event) => {
+    const cell = cellAt(event.target);
+    point("focused", cell);
+    cell?.grid.makeTabStop(cell);
+  });
+  root.addEventListener("click", (event) => {
+    const cell = cellAt(event.target);
+    if (!cell) return;
+    cell.td.focus({ preventScroll: true });
+    board.select(cell.tensor, cell.index, "start");
+  });
+  root.addEventListener("dblclick", (event) => {
+    const cell = cellAt(event.target);
+    if (cell?.grid.specification.editable) openCellField(board, cell);
+  });
+  root.addEventListener("keydown", (event) => {
+    const cell = event.target.matches("td") && cellAt(event.target);
+    if (cell && !event.ctrlKey && !event.metaKey && onCellKey(board, cell, event)) event.preventDefault();
+  });
+}
+
+/** True when the key meant something to the cell. */
+function onCellKey(board, cell, event) {
+  const { key } = event;
+  const { tensor, index, grid } = cell;
+  const explain = () => board.select(tensor, index, "start");
+  const edit = (firstCharacter = null) => {
+    explain();
+    openCellField(board, cell, firstCharacter);
+  };
+  const neighbour = event.altKey ? undefined : grid.neighbour(cell, key);
+  if (neighbour) neighbour.td.focus();
+  else if (key === "Enter") grid.isEditable ? edit() : explain();
+  else if (key === "e" || key === "E") explain();
+  else if (key === "F2" && grid.specification.editable) edit();
+  else if (key === "Delete") board.send({ type: "reset", tensor, index });
+  else if (key === "Escape") board.unselect();
+  else if (/^[\d.\-+−]$/.test(key) && grid.isEditable) edit(key);
+  else return false;
+  return true;
+}

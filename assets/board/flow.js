@@ -1,0 +1,221 @@
+// How a page is laid out: sections, and what they hold besides grids: pictures and controls.
+
+const BRANCH_REACH_PIXELS = 30;
+const BRANCH_CORNER_PIXELS = 16;
+const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
+
+function buildSection(board, { title, note, items }) {
+  const section = element("section", "gb-section");
+  if (title) section.append(element("h3", "gb-section-title", title));
+  if (note) section.append(element("p", "gb-note", note));
+  const row = element("div", "gb-items");
+  let joining = [];
+  for (const item of items) {
+    if (item.type === "op") {
+      joining.push(element("span", "gb-op", item.text));
+      continue;
+    }
+    // A joining word never ends a line: it wraps together with what it leads to.
+    const step = element("div", `gb-item gb-item-${item.type}`);
+    step.append(...joining, buildItem(board, item));
+    joining = [];
+    row.append(step);
+  }
+  row.append(...joining);
+  section.append(row);
+  return section;
+}
+
+function buildItem(board, item) {
+  switch (item.type) {
+    case "grid":
+      return board.addGrid(item.grid).buildFigure((tensor, row) => board.send({ type: "rows", tensor, row }));
+    case "slider":
+      return buildSlider(board, item);
+    case "switch":
+      return buildSwitch(board, item);
+    case "heads":
+      return buildHeadsPicture(item, board.labels);
+    case "flow":
+      return new FlowPicture(board, item.blocks).root;
+    default:
+      throw new Error(`Unknown layout item: ${item.type}`);
+  }
+}
+
+/** A vertical picture of blocks; blocks of a group share a frame, branches curve past them. */
+class FlowPicture {
+  constructor(board, blocks) {
+    this.board = board;
+    this.blocks = blocks;
+    this.nodes = new Map();
+    this.root = element("div", "gb-flow");
+    this.branches = document.createElementNS(SVG_NAMESPACE, "svg");
+    this.branches.classList.add("gb-branches");
+    this.branches.setAttribute("aria-hidden", "true");
+    this.root.append(this.buildBlocks(), this.branches);
+    new ResizeObserver(() => this.drawBranches()).observe(this.root);
+  }
+
+  buildBlocks() {
+    const column = element("div", "gb-flow-column");
+    const frames = new Map();
+    const parentOf = (group) => (group === null || group === undefined ? column : frames.get(group) ?? openFrame(group));
+    const openFrame = (group) => {
+      // A group is named by a block of its own (which may lie in a group itself) or just by a word.
+      const owner = this.blocks.find((block) => block.id === group);
+      const frame = element("div", "gb-flow-group");
+      frames.set(group, frame);
+      const heading = element("div", "gb-flow-group-label");
+      heading.append(owner ? this.buildTitle(owner) : group);
+      if (owner?.shape) heading.append(element("span", "gb-shape", owner.shape));
+      frame.append(heading);
+      appendStep(parentOf(owner?.group), frame);
+      return frame;
+    };
+    const groups = new Set(this.blocks.map((block) => block.group));
+    for (const block of this.blocks) {
+      if (groups.has(block.id)) parentOf(block.id);
+      else appendStep(parentOf(block.group), this.buildBlock(block));
+    }
+    return column;
+  }
+
+  buildBlock(block) {
+    const node = element("div", `gb-flow-block gb-hue-${block.hue ?? "none"}`);
+    this.nodes.set(block.id, node);
+    const heading = element("div", "gb-flow-heading");
+    const name = element("div", "gb-flow-name");
+    if (block.operator) name.append(element("span", "gb-flow-operator", block.operator));
+    name.append(this.buildTitle(block));
+    heading.append(name);
+    if (block.shape) heading.append(element("span", "gb-shape", block.shape));
+    node.append(heading);
+    if (block.cells) node.append(this.buildCells(block.cells));
+    return node;
+  }
+
+  buildTitle({ label, lesson }) {
+    if (!lesson) return element("b", "gb-flow-title", label);
+    return button("gb-flow-title gb-link", label, () => this.board.send({ type: "go", lesson }));
+  }
+
+  buildCells(key) {
+    const specification = this.board.frame.grids[key];
+    const host = element("div", "gb-flow-cells");
+    const scroller = element("div", "gb-scroller");
+    scroller.append(this.board.addGrid(key, { firstRow: specification.rows.length - 1 }).table);
+    host.append(scroller);
+    return host;
+  }
+
+  /** From the right edge of the block where a branch starts to the block where it is added. */
+  drawBranches() {
+    const origin = this.root.getBoundingClientRect();
+    const paths = this.blocks.filter((block) => this.nodes.has(block.from)).map((block) => {
+      const start = this.nodes.get(block.from).getBoundingClientRect();
+      const end = this.nodes.get(block.id).getBoundingClientRect();
+      const [x1, y1] = [start.right - origin.left, start.bottom - 12 - origin.top];
+      const [x2, y2] = [end.right - origin.left, (end.top + end.bottom) / 2 - origin.top];
+      const x = Math.min(Math.max(x1, x2) + BRANCH_REACH_PIXELS, origin.width - 1);
+      const r = BRANCH_CORNER_PIXELS;
+      const path = document.createElementNS(SVG_NAMESPACE, "path");
+      path.setAttribute("d", `M${x1},${y1} H${x - r} Q${x},${y1} ${x},${y1 + r} V${y2 - r} Q${x},${y2} ${x - r},${y2} H${x2 + 8}`);
+      const head = document.createElementNS(SVG_NAMESPACE, "path");
+      head.setAttribute("d", `M${x2 + 9},${y2 - 5} L${x2 + 1},${y2} L${x2 + 9},${y2 + 5} Z`);
+      head.classList.add("gb-branch-head");
+      return [path, head];
+    });
+    this.branches.replaceChildren(...paths.flat());
+  }
+}
+
+function appendStep(parent, node) {
+  const isFirst = ![...parent.children].some((child) => child.matches(".gb-flow-block, .gb-flow-group"));
+  if (!isFirst) {
+    const arrow = element("div", "gb-flow-arrow", "↓");
+    arrow.setAttribute("aria-hidden", "true");
+    parent.append(arrow);
+  }
+  parent.append(node);
+}
+
+/** Three bands, each the C columns of one projection cut into H heads of D columns. */
+function buildHeadsPicture({ C, H, D }, labels) {
+  const picture = element("div", "gb-heads");
+  picture.setAttribute("role", "img");
+  picture.setAttribute("aria-label", `Q, K, V: C = ${C} = ${H} × ${D}`);
+  for (const letter of ["q", "k", "v"]) {
+    const band = element("div", `gb-band gb-hue-${letter}`);
+    band.append(element("b", "gb-band-name", letter.toUpperCase()));
+    for (const head of abbreviated(H, 2)) {
+      band.append(head === null ? element("span", "gb-omitted", "…") : buildHead(letter, head, D, labels));
+    }
+    picture.append(band);
+  }
+  return picture;
+}
+
+function buildHead(letter, head, size, labels) {
+  const node = element("div", "gb-head");
+  node.append(element("span", "gb-head-name", `${labels.head} ${head}`));
+  const columns = element("span", "gb-head-columns");
+  for (const feature of abbreviated(size, head === 0 ? 2 : 1)) {
+    columns.append(element("i", feature === null ? "gb-omitted" : "", feature === null ? "…" : `${letter}${head * size + feature}`));
+  }
+  node.append(columns);
+  return node;
+}
+
+/** 0 … count−1 with the middle left out (null) where it is long: the first few and the last. */
+function abbreviated(count, leading) {
+  if (count <= 4) return range(count);
+  return [...range(leading), null, count - 1];
+}
+
+/** A labelled slider bound to one cell; on a logarithmic one equal ways are equal ratios. */
+function buildSlider(board, item) {
+  const cell = board.addGrid(item.grid, { isShown: false }).cells[item.cell];
+  const toPosition = item.log ? Math.log : Number;
+  const toValue = item.log ? Math.exp : Number;
+  const label = element("label", "gb-control");
+  const slider = element("input", "gb-slider");
+  const shown = element("output", "gb-control-value");
+  Object.assign(slider, {
+    type: "range",
+    min: toPosition(item.min),
+    max: toPosition(item.max),
+    step: item.log ? "any" : item.step,
+  });
+  enableGestures(board, slider, (gesture) => {
+    const steps = Math.round(toValue(Number(slider.value)) / item.step);
+    board.edit(cell, tidy(Math.min(item.max, Math.max(item.min, steps * item.step))), gesture);
+  });
+  label.append(element("span", "gb-control-label", item.label), slider, shown);
+  board.addControl(() => {
+    setText(shown, formatNumber(cell.value));
+    slider.setAttribute("aria-valuetext", formatNumber(cell.value));
+    if (!slider.matches(":active")) slider.value = toPosition(cell.value);
+  });
+  return label;
+}
+
+/** A switch bound to one cell: on leaves the model as it is, off sets the given value. */
+function buildSwitch(board, item) {
+  const cell = board.addGrid(item.grid, { isShown: false }).cells[item.cell];
+  const label = element("label", "gb-control gb-switch");
+  const box = element("input");
+  box.type = "checkbox";
+  box.setAttribute("role", "switch");
+  box.addEventListener("change", () => {
+    const value = box.checked ? item.on : item.off;
+    if (value === null) board.send({ type: "reset", tensor: cell.tensor, index: cell.index });
+    else board.edit(cell, value, board.newGesture());
+  });
+  label.append(box, element("span", "gb-control-label", item.label));
+  board.addControl(() => {
+    const onValue = item.on ?? cell.grid.baseline[cell.number];
+    box.checked = sameNumber(cell.value, onValue) || !sameNumber(cell.value, item.off);
+  });
+  return label;
+}

@@ -1,0 +1,289 @@
+// One tensor slice as a table: built once, afterwards only changed cells are touched.
+
+const FLASH_MILLISECONDS = 450;
+const CELL_OF = new WeakMap(); // td → cell
+
+/** The cell that an event happened in, or undefined. */
+function cellAt(target) {
+  return CELL_OF.get(target.closest?.("td"));
+}
+
+class Grid {
+  /** `firstRow`: a flow block shows only the last row of its grid. */
+  constructor(key, specification, labels, { firstRow = 0 } = {}) {
+    this.key = key;
+    this.specification = specification;
+    this.labels = labels;
+    this.firstRow = firstRow;
+    this.baseline = decodeFloats(specification.baseline);
+    this.values = this.baseline;
+    this.received = undefined;
+    this.largestBaseline = largestMagnitude(this.baseline);
+    this.cells = [];
+    this.table = this.buildTable();
+  }
+
+  get isEditable() {
+    return this.specification.editable && this.specification.kind !== "computed";
+  }
+
+  buildFigure(onShowRow) {
+    const { specification } = this;
+    const figure = element("figure", `gb-grid gb-kind-${specification.kind} gb-hue-${specification.hue ?? "none"}`);
+    figure.classList.toggle("gb-dense", Boolean(specification.dense));
+    const caption = element("figcaption");
+    const title = element("b", "gb-grid-title", specification.title);
+    title.title = specification.tensor;
+    const kind = element("span", "gb-kind", this.isEditable ? "✎" : "");
+    kind.title = this.labels[specification.kind] ?? "";
+    title.append(kind);
+    caption.append(title, element("span", "gb-axes", specification.axes));
+    if (specification.shape) caption.append(element("span", "gb-shape", specification.shape));
+    const scroller = element("div", "gb-scroller");
+    scroller.append(this.table);
+    figure.append(caption, scroller, this.buildLegend());
+    if (specification.more_rows) figure.append(this.buildRowChooser(onShowRow));
+    return figure;
+  }
+
+  buildTable() {
+    const { specification } = this;
+    const table = element("table", "gb-table");
+    const description = [specification.title, specification.axes, specification.shape].filter(Boolean).join(", ");
+    table.setAttribute("aria-label", description);
+    table.append(element("caption", "gb-hidden", description));
+    if (specification.columns?.some((column) => column.text)) table.append(this.buildHead());
+    const body = element("tbody");
+    for (let row = this.firstRow; row < specification.rows.length; row++) body.append(this.buildRow(row));
+    table.append(body);
+    if (this.cells.length) this.cells[0].td.tabIndex = 0;
+    return table;
+  }
+
+  buildHead() {
+    const line = element("tr");
+    if (this.hasRowHeaders) line.append(element("td", "gb-corner"));
+    for (const column of this.specification.columns) line.append(headerCell("col", column));
+    const head = element("thead");
+    head.append(line);
+    return head;
+  }
+
+  get hasRowHeaders() {
+    return this.specification.rows.some((row) => row.text);
+  }
+
+  buildRow(row) {
+    const { rows, row_index: rowIndex, highlight_rows: used } = this.specification;
+    const line = element("tr");
+    if (this.hasRowHeaders) line.append(headerCell("row", rows[row]));
+    if (used?.includes(row)) {
+      line.className = "gb-used";
+      line.firstChild.title = this.labels.used_row ?? "";
+    }
+    // Rows left out of a condensed table leave a visible gap.
+    if (rowIndex && row > 0 && rowIndex[row] > rowIndex[row - 1] + 1) line.classList.add("gb-gap");
+    for (let column = 0; column < this.columnCount; column++) line.append(this.buildCell(row, column));
+    return line;
+  }
+
+  get columnCount() {
+    return this.baseline.length / this.specification.rows.length;
+  }
+
+  buildCell(row, column) {
+    const td = element("td");
+    const number = row * this.columnCount + column;
+    const [tensor, index] = this.address(row, column, number);
+    const cell = { grid: this, td, row, column, number, tensor, index, reference: referenceOf(tensor, index) };
+    cell.label = this.describe(cell);
+    td.dataset.ref = cell.reference;
+    td.tabIndex = -1;
+    CELL_OF.set(td, cell);
+    this.cells.push(cell);
+    return td;
+  }
+
+  address(row, column, number) {
+    const { cells, tensor, base, row_index: rowIndex, column_index: columnIndex } = this.specification;
+    if (cells) return cells[number];
+    const index = [...base];
+    if (rowIndex) index.push(rowIndex[row]);
+    if (columnIndex) index.push(columnIndex[column]);
+    return [tensor, index];
+  }
+
+  describe({ reference, row, column }) {
+    const { rows, columns, row_axis: rowAxis, column_axis: columnAxis } = this.specification;
+    const places = [];
+    if (rows[row]?.text) places.push([rowAxis, rows[row].text, rows[row].sub].filter(Boolean).join(" "));
+    if (columns?.[column]?.text) places.push([columnAxis, columns[column].text].filter(Boolean).join(" "));
+    return places.length ? `${reference}\n${places.join(", ")}` : reference;
+  }
+
+  buildLegend() {
+    const legend = element("div", "gb-legend");
+    this.legendBar = element("i", "gb-bar");
+    this.legendText = element("span");
+    this.readout = element("output", "gb-readout");
+    legend.append(this.legendBar, this.legendText, this.readout);
+    return legend;
+  }
+
+  buildRowChooser(onShowRow) {
+    const form = element("form", "gb-more-rows");
+    const label = element("label", "", `${this.labels.row} `);
+    const field = element("input", "gb-field");
+    const largest = this.specification.more_rows.max;
+    Object.assign(field, { type: "text", inputMode: "numeric", placeholder: `0 … ${largest}` });
+    const refusal = element("span", "gb-refusal-inline");
+    refusal.setAttribute("aria-live", "polite");
+    label.append(field);
+    const submit = element("button", "gb-button", this.labels.show_row);
+    form.append(label, submit, refusal);
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const isRow = /^\d+$/.test(field.value.trim()) && Number(field.value) <= largest;
+      setText(refusal, isRow ? "" : `0 … ${largest}`);
+      if (isRow) onShowRow(this.specification.tensor, Number(field.value));
+    });
+    return form;
+  }
+
+  /** Numbers as they came: base64, or undefined where the grid is at its baseline. */
+  receive(base64) {
+    if (base64 === this.received) return;
+    this.received = base64;
+    this.values = base64 === undefined ? this.baseline : decodeFloats(base64);
+  }
+
+  /** `pending`: reference → edit that has not been answered yet and is shown meanwhile. */
+  draw({ mode, isEdited, pending, flash }) {
+    const scale = this.scaleFor(mode);
+    this.drawLegend(mode, scale);
+    for (const cell of this.cells) {
+      const waiting = pending.get(cell.reference);
+      const value = waiting ? waiting.shown : this.values[cell.number];
+      const edited = isEdited(cell) || waiting !== undefined;
+      const look = `${mode} ${scale} ${edited} ${waiting !== undefined}`;
+      const isSame = cell.look !== undefined && sameNumber(value, cell.value);
+      if (isSame && cell.look === look) continue;
+      if (flash && cell.look !== undefined && !isSame) flashCell(cell.td);
+      Object.assign(cell, { value, look });
+      this.drawCell(cell, mode, scale);
+      cell.td.classList.toggle("gb-edited", edited);
+      cell.td.classList.toggle("gb-pending", waiting !== undefined);
+    }
+  }
+
+  scaleFor(mode) {
+    if (mode !== "delta") {
+      return this.values === this.baseline
+        ? this.largestBaseline
+        : Math.max(this.largestBaseline, largestMagnitude(this.values));
+    }
+    let largest = 0;
+    for (let i = 0; i < this.values.length; i++) {
+      const size = Math.abs(this.values[i] - this.baseline[i]);
+      if (Number.isFinite(size) && size > largest) largest = size;
+    }
+    return largest;
+  }
+
+  drawLegend(mode, scale) {
+    if (!this.legendBar) return;
+    const isShare = this.specification.scale === "share" && mode !== "delta";
+    this.legendBar.classList.toggle("gb-one-way", isShare);
+    const isInteger = this.specification.integer && mode !== "delta";
+    const bound = scale === 0 ? "0" : `±${formatNumber(scale, isInteger)}`;
+    setText(this.legendText, isShare ? "0 … 1" : `${mode === "delta" ? "Δ " : ""}${bound}`);
+  }
+
+  drawCell(cell, mode, scale) {
+    const { td, value } = cell;
+    const baseline = this.baseline[cell.number];
+    const changed = !sameNumber(value, baseline);
+    const difference = value - baseline;
+    const showsDelta = mode === "delta";
+    const shade = showsDelta ? difference : value;
+    const isShare = this.specification.scale === "share" && !showsDelta;
+
+    if (!this.specification.dense) {
+      setText(td, showsDelta ? deltaText(value, baseline) : formatNumber(value, this.specification.integer));
+      if (mode === "both" && changed && Number.isFinite(difference)) {
+        td.append(element("span", "gb-delta", formatDelta(difference)));
+      }
+    }
+    td.dataset.value = String(value);
+    td.dataset.heat = heatOf(shade, showsDelta && !changed);
+    td.style.setProperty("--gb-a", shadeStrength(shade, isShare ? 1 : scale).toFixed(3));
+    td.classList.toggle("gb-changed", changed);
+    td.title = `${cell.label}\n= ${formatExact(value)}` +
+      (changed ? `\n${this.labels.was} ${formatExact(baseline)}` : "");
+  }
+
+  showReadout(cell) {
+    if (this.specification.dense && this.readout) {
+      setText(this.readout, `${shortName(cell.tensor)}[${cell.index.join(", ")}] = ${formatNumber(cell.value)}`);
+    }
+  }
+
+  /** Where a key leads from a cell, or undefined if it is no key of movement. */
+  neighbour(cell, key) {
+    const columns = this.columnCount;
+    const position = cell.number - this.firstRow * columns;
+    const targets = {
+      ArrowLeft: cell.column > 0 ? position - 1 : position,
+      ArrowRight: cell.column < columns - 1 ? position + 1 : position,
+      ArrowUp: position >= columns ? position - columns : position,
+      ArrowDown: position + columns < this.cells.length ? position + columns : position,
+      Home: position - cell.column,
+      End: position - cell.column + columns - 1,
+    };
+    return this.cells[targets[key]];
+  }
+
+  /** One tab stop per grid: the cell that was last focused. */
+  makeTabStop(cell) {
+    this.table.querySelector('td[tabindex="0"]')?.setAttribute("tabindex", "-1");
+    cell.td.tabIndex = 0;
+  }
+}
+
+function headerCell(scope, { text, sub }) {
+  const header = element("th", "", text);
+  header.scope = scope;
+  if (sub !== undefined && sub !== null && sub !== "") header.append(" ", element("small", "", sub));
+  return header;
+}
+
+function largestMagnitude(numbers) {
+  let largest = 0;
+  for (const number of numbers) {
+    const size = Math.abs(number);
+    if (size > largest && Number.isFinite(size)) largest = size;
+  }
+  return largest;
+}
+
+function deltaText(value, baseline) {
+  if (!Number.isFinite(value) || !Number.isFinite(baseline)) return "";
+  return value === baseline ? "·" : formatDelta(value - baseline);
+}
+
+function heatOf(shade, isBlank) {
+  if (isBlank || shade === 0) return "zero";
+  if (!Number.isFinite(shade)) return "masked";
+  return shade > 0 ? "positive" : "negative";
+}
+
+function shadeStrength(shade, scale) {
+  return Number.isFinite(shade) && scale > 0 ? Math.min(1, Math.abs(shade) / scale) : 0;
+}
+
+const REDUCED_MOTION = window.matchMedia("(prefers-reduced-motion: reduce)");
+
+/** Opacity alone is animated: the compositor does it without a layout or a paint. */
+function flashCell(td) {
+  if (!REDUCED_MOTION.matches) td.animate({ opacity: [0.25, 1] }, { duration: FLASH_MILLISECONDS, easing: "ease-out" });
+}

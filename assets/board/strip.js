@@ -1,0 +1,263 @@
+// The strip that stays on screen: sentence, prediction, edits, view, snapshots, lessons.
+
+const MODES = ["values", "delta", "both"];
+const FOCUSABLE = "button, input, select, summary";
+
+class Strip {
+  constructor(board, labels) {
+    this.board = board;
+    this.labels = labels;
+    this.states = new Map();
+    this.root = element("div", "gb gb-strip");
+    this.rest = element("div", "gb-strip-rest");
+    this.rest.id = "gb-strip-rest";
+    this.hosts = {};
+    for (const name of ["sentence", "prediction"]) this.root.append(this.addHost(name));
+    this.root.append(this.buildMoreButton(), this.rest);
+    for (const name of ["history", "changed", "view", "place", "snapshots", "lessons"]) this.rest.append(this.addHost(name));
+  }
+
+  addHost(name) {
+    return (this.hosts[name] = element("div", `gb-strip-part gb-strip-${name}`));
+  }
+
+  /** On a phone the rest of the strip waits behind this button. */
+  buildMoreButton() {
+    const more = button("gb-button gb-strip-more", "⋯", () => {
+      const isOpen = this.root.classList.toggle("gb-open");
+      more.setAttribute("aria-expanded", String(isOpen));
+    }, this.labels.more);
+    more.setAttribute("aria-expanded", "false");
+    more.setAttribute("aria-controls", this.rest.id);
+    return more;
+  }
+
+  draw(strip, mode) {
+    this.finishWriting(strip);
+    const { tokens, text, text_error, text_hint, candidates, edits, can_undo, can_redo, first_changed } = strip;
+    // While a sentence is being written nothing may redraw the form: errors are put into it.
+    const sentence = this.isWriting ? { isWriting: true } : { tokens, text_error };
+    this.part("sentence", sentence, () => (this.isWriting ? this.buildSentenceForm(text, text_hint) : this.buildSentence(sentence)));
+    this.part("prediction", { candidates }, (data) => this.buildPrediction(data));
+    this.part("history", { edits, can_undo, can_redo }, (data) => this.buildHistory(data));
+    this.part("changed", { first_changed }, (data) => this.buildChanged(data));
+    this.part("view", { mode }, (data) => this.buildModes(data));
+    this.part("place", { layer: strip.layer, head: strip.head }, (data) => this.buildPlace(data));
+    this.part("snapshots", { names: strip.snapshots }, (data) => this.buildSnapshots(data));
+    const { previous, next, other_language } = strip;
+    this.part("lessons", { previous, next, other_language }, (data) => this.buildLessons(data));
+  }
+
+  /** A part is drawn again only when its data differ; the focus stays on the same control. */
+  part(name, data, build) {
+    const state = JSON.stringify(data);
+    if (this.states.get(name) === state) return;
+    this.states.set(name, state);
+    const host = this.hosts[name];
+    const focused = [...host.querySelectorAll(FOCUSABLE)].indexOf(document.activeElement);
+    host.replaceChildren(...build(data));
+    host.hidden = host.childElementCount === 0;
+    if (focused >= 0) host.querySelectorAll(FOCUSABLE)[focused]?.focus();
+  }
+
+  // ---- sentence
+
+  buildSentence({ tokens, text_error }) {
+    const list = element("ol", "gb-tokens");
+    for (const token of tokens) {
+      const chip = element("li", "gb-token", showToken(token.text));
+      chip.append(element("small", "", ` ${token.id}`));
+      list.append(chip);
+    }
+    const change = button("gb-button gb-quiet gb-icon", "✎", () => this.write(true), this.labels.change_sentence);
+    return [list, change, buildStatus(text_error)];
+  }
+
+  buildSentenceForm(text, hint) {
+    const form = element("form", "gb-sentence-form");
+    const field = element("input", "gb-field");
+    Object.assign(field, { type: "text", value: text, placeholder: hint, title: hint, autocomplete: "off", spellcheck: false });
+    field.setAttribute("aria-label", this.labels.change_sentence);
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.write(false);
+    });
+    form.append(
+      field,
+      element("button", "gb-button", this.labels.use),
+      button("gb-button gb-quiet", this.labels.cancel, () => this.write(false)),
+    );
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.sentText = this.board.send({ type: "text", value: field.value });
+    });
+    this.sentenceField = field;
+    return [form, buildStatus(null)];
+  }
+
+  write(isWriting) {
+    this.isWriting = isWriting;
+    this.sentText = null;
+    this.board.drawStrip();
+    if (!isWriting) this.hosts.sentence.querySelector("button").focus();
+    else this.sentenceField.select();
+  }
+
+  /** The field closes when the sentence was accepted; a refused one stays to be mended. */
+  finishWriting({ text_error }) {
+    if (!this.sentText || !this.board.isAnswered(this.sentText)) return;
+    this.sentText = null;
+    setText(this.hosts.sentence.querySelector(".gb-refusal-inline"), text_error ?? "");
+    this.isWriting = Boolean(text_error);
+  }
+
+  // ---- prediction
+
+  buildPrediction({ candidates }) {
+    if (!candidates?.length) return [];
+    const top = candidates.find((candidate) => candidate.top) ?? candidates[0];
+    const earlier = candidates.reduce((best, each) => (each.baseline_logit > best.baseline_logit ? each : best), candidates[0]);
+    const line = element("span", "gb-prediction", `${this.labels.next_token} `);
+    line.setAttribute("aria-live", "polite");
+    const differs = earlier.id !== top.id || earlier.baseline_logit !== top.logit;
+    if (differs) {
+      const was = element("s", "gb-was", `${showToken(earlier.text)} ${formatNumber(earlier.baseline_logit)}`);
+      was.title = `${this.labels.was} ${formatExact(earlier.baseline_logit)} (${formatPercent(earlier.baseline_probability)})`;
+      line.append(was, " ");
+    }
+    const now = element("b", "gb-top", `${showToken(top.text)} ${formatNumber(top.logit)}`);
+    now.title = formatExact(top.logit);
+    line.append(now, element("span", "gb-share", ` (${formatPercent(top.probability)})`));
+    const others = candidates.filter((candidate) => candidate !== top).map((candidate) => {
+      const other = element("span", "gb-candidate", `${showToken(candidate.text)} ${formatNumber(candidate.logit)}`);
+      other.title = `${formatExact(candidate.logit)} (${formatPercent(candidate.probability)})`;
+      return other;
+    });
+    return [line, ...others];
+  }
+
+  // ---- edits
+
+  buildHistory({ edits, can_undo, can_redo }) {
+    const { labels, board } = this;
+    const undo = button("gb-button gb-icon", "↶", () => board.send({ type: "undo" }), labels.undo);
+    const redo = button("gb-button gb-icon", "↷", () => board.send({ type: "redo" }), labels.redo);
+    const reset = button("gb-button gb-quiet", labels.reset_all, () => board.send({ type: "reset" }));
+    undo.disabled = !can_undo;
+    redo.disabled = !can_redo;
+    reset.disabled = edits === 0;
+    return [element("span", "gb-edit-count", edits ? `${labels.edits}: ${edits}` : labels.no_edits), undo, redo, reset];
+  }
+
+  buildChanged({ first_changed }) {
+    if (!first_changed) return [];
+    const changed = element("span", "gb-first-changed", `${this.labels.first_changed} `);
+    changed.append(element("code", "", first_changed));
+    return [changed];
+  }
+
+  // ---- view
+
+  buildModes({ mode }) {
+    const group = element("span", "gb-modes");
+    group.setAttribute("role", "radiogroup");
+    for (const value of MODES) {
+      const choice = element("label", "gb-mode");
+      const radio = element("input");
+      Object.assign(radio, { type: "radio", name: "gb-mode", value, checked: value === mode });
+      radio.addEventListener("change", () => this.board.setMode(value));
+      choice.append(radio, element("span", "", this.labels[value]));
+      group.append(choice);
+    }
+    return [group];
+  }
+
+  /** Layers are counted from 1 for readers; heads keep their number, as in every picture. */
+  buildPlace({ layer, head }) {
+    const { labels } = this;
+    const places = [];
+    if (layer) places.push(this.buildChooser("layer", layer, (value) => `${value + 1} ${labels.of} ${layer.count}`));
+    if (head) places.push(this.buildChooser("head", head, (value) => String(value)));
+    return places;
+  }
+
+  buildChooser(type, { value, count }, wordFor) {
+    const chooser = element("label", "gb-chooser", `${this.labels[type]} `);
+    const list = element("select", "gb-field");
+    for (const choice of range(count)) {
+      const option = element("option", "", wordFor(choice));
+      option.value = choice;
+      list.append(option);
+    }
+    list.value = value;
+    list.addEventListener("change", () => this.board.send({ type, value: Number(list.value) }));
+    chooser.append(list);
+    return chooser;
+  }
+
+  // ---- snapshots and lessons
+
+  buildSnapshots({ names }) {
+    const { labels, board } = this;
+    const menu = element("details", "gb-menu");
+    const form = element("form", "gb-menu-panel");
+    const field = element("input", "gb-field");
+    Object.assign(field, { type: "text", placeholder: labels.name, required: true });
+    field.setAttribute("aria-label", labels.name);
+    form.append(field, element("button", "gb-button", labels.save));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      board.send({ type: "snapshot", name: field.value.trim() });
+      menu.open = false;
+    });
+    for (const name of names) {
+      const restore = button("gb-link", name, () => {
+        board.send({ type: "restore", name });
+        menu.open = false;
+      }, `${labels.restore}: ${name}`);
+      form.append(restore);
+    }
+    menu.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") menu.open = false;
+    });
+    menu.append(element("summary", "gb-button gb-quiet", labels.snapshots), form);
+    return [menu];
+  }
+
+  buildLessons({ previous, next, other_language }) {
+    const { labels, board } = this;
+    const goTo = (place, text, title) =>
+      button("gb-button gb-quiet", text, () => board.send({ type: "go", lesson: place.lesson }), `${title}: ${place.title}`);
+    const parts = [];
+    if (previous) parts.push(goTo(previous, `‹ ${previous.title}`, labels.previous_lesson));
+    if (next) parts.push(goTo(next, `${next.title} ›`, labels.next_lesson));
+    parts.push(button("gb-button gb-quiet", other_language, () => board.send({ type: "language" })));
+    return parts;
+  }
+}
+
+function buildStatus(error) {
+  const status = element("span", "gb-refusal-inline", error ?? "");
+  status.setAttribute("role", "status");
+  return status;
+}
+
+const TEXT_ENTRY = "input:not([type=range]):not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable=true]";
+const INTERACTIVE = `input, textarea, select, button, summary, a[href], iframe, [contenteditable=true], .gb [tabindex],
+  [role=button], [role=slider], [role=tab], [role=option], [role=combobox], [role=menuitem]`;
+
+/** Keys of the whole page: undo and redo, and ← → between lessons when nothing has the focus. */
+function handlePageKey(board, event) {
+  if (!board.live || event.defaultPrevented) return;
+  const { target } = event;
+  const key = event.key.toLowerCase();
+  if ((event.ctrlKey || event.metaKey) && !event.altKey && (key === "z" || key === "y")) {
+    if (target.closest?.(TEXT_ENTRY)) return;
+    event.preventDefault();
+    board.send({ type: key === "y" || event.shiftKey ? "redo" : "undo" });
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || target.closest?.(INTERACTIVE)) return;
+  const { previous, next } = board.live.strip;
+  const lesson = { arrowleft: previous, arrowright: next }[key]?.lesson;
+  if (lesson) board.send({ type: "go", lesson });
+}

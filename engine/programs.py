@@ -1,0 +1,60 @@
+"""Computations that lessons add behind a forward pass: the engine's operations on shown inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.forward import contract, rms_norm, softmax
+from engine.plan import Scope, Value
+
+
+def lessons(scope: Scope) -> None:
+    """Everything that lessons compute beside the model, so that an edit of it lives on any page."""
+    softmax_demo(scope.at("softmax_demo"))
+    contributions(scope)
+    scaled_stream(scope)
+
+
+def softmax_demo(scope: Scope) -> None:
+    """softmax(x) against softmax(factor · x). Source: "From scores to reading weights", problem 1."""
+    small = scope.constant("small", ("key",), np.array([1.0, 2.0, 3.0]))
+    large = scope.record("large", small * scope.constant("factor", (), np.array(10.0)))
+    softmax(scope, "small_weights", small, "key")
+    softmax(scope, "large_weights", large, "key")
+
+
+def contributions(scope: Scope) -> None:
+    """contributions[v,c] = final_norm.output[last,c] · lm_head.weight[v,c]. Source: "LM Head", ③."""
+    features = last_position(scope.find("final_norm.output"))
+    weight = scope.find("lm_head.weight")
+    first = features.builder.apply("take", features, axis="batch", index=0)
+    scope.record("contributions", first * weight)
+
+
+def scaled_stream(scope: Scope) -> None:
+    """Logits of factor · stream at the last position, with the final norm and without it.
+
+    Source: "Final Norm": the scale of the stream reaches softmax unless the norm removes it.
+    """
+    scaled = scope.at("scaled")
+    factor = scaled.constant("factor", (), np.array(1.0))
+    stream = scaled.record("stream", last_position(_last_layer(scope)) * factor)
+    normed = rms_norm(
+        scaled.at("norm"), scope.find("final_norm.weight"), scope.find("norm_epsilon"), stream
+    )
+    for name, vector in (("with_norm", normed), ("without_norm", stream)):
+        outcome = scaled.at(name)
+        logits = outcome.record("logits", contract(
+            "batch feature, vocabulary feature -> batch vocabulary", vector, scope.find("lm_head.weight")
+        ))
+        softmax(outcome, "probabilities", logits, "vocabulary")
+
+
+def last_position(x: Value) -> Value:
+    """x[b,T−1,…]: the position whose row predicts the next token."""
+    return x.builder.apply("take", x, axis="position", index=x.size("position") - 1)
+
+
+def _last_layer(scope: Scope) -> Value:
+    outputs = [name for name in scope.builder.names if name.startswith("layers.") and name.count(".") == 2]
+    return scope.find([name for name in outputs if name.endswith(".output")][-1])

@@ -1,0 +1,1 @@
+"""Files and addresses in and out."""

@@ -1,0 +1,65 @@
+"""A whole trace, or one tensor of it, as a file at full precision."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from engine import Tensor, Trace
+
+
+def to_npz(trace: Trace) -> bytes:
+    """Every tensor by name in NumPy's compressed archive; read it with `numpy.load`."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **{name: tensor.data for name, tensor in trace.items()})
+    return buffer.getvalue()
+
+
+def to_json(trace: Trace) -> str:
+    """Every tensor with shape, axes, operation and numbers; null stands for −∞ and other non-numbers."""
+    return json.dumps({
+        "input_ids": trace.ids.tolist(),
+        "edits": [
+            {"name": edit.name, "index": [_part(part) for part in edit.index], "value": _number(edit.value)}
+            for edit in trace.edits
+        ],
+        "tensors": {
+            name: {
+                "shape": list(tensor.shape), "axes": list(tensor.axes), "op": tensor.op,
+                "data": _nested(tensor.data.tolist()),
+            }
+            for name, tensor in trace.items()
+        },
+    }, allow_nan=False)
+
+
+def to_csv(tensor: Tensor, labels: Sequence[Sequence[str]]) -> str:
+    """One line a cell: the index and label on every axis, then the value as the shortest exact decimal.
+
+    `labels` holds one label per index for every axis, in the order of the tensor's axes.
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    header = [column for axis in tensor.axes for column in (axis, f"{axis}_label")]
+    writer.writerow([*header, "value"])
+    for index in np.ndindex(*tensor.shape):
+        cells = [cell for axis, part in enumerate(index) for cell in (part, labels[axis][part])]
+        writer.writerow([*cells, repr(tensor.data[index].item())])
+    return buffer.getvalue()
+
+
+def _part(part: int | slice) -> Any:
+    return part if isinstance(part, int) else [part.start, part.stop, part.step]
+
+
+def _number(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _nested(data: Any) -> Any:
+    return [_nested(item) for item in data] if isinstance(data, list) else _number(data)

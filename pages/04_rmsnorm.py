@@ -1,0 +1,18 @@
+"""Lesson 4: RMSNorm; every position's vector brought to one scale."""
+
+from ui import lesson
+from ui.layout import grid, op, section
+
+lesson.show(
+    "rmsnorm",
+    section(
+        "section_norm1", grid("{input}", title="stream_in"), op("sign_mean_square"),
+        grid("layers.{layer}.norm1.mean_square"), op("+"), grid("norm_epsilon", limits=(0.0, 1.0)), op("√"),
+        grid("layers.{layer}.norm1.rms"),
+    ),
+    section(
+        "section_norm1_scale", grid("{input}", title="stream_in"), op("÷"), grid("layers.{layer}.norm1.rms"),
+        op("="), grid("layers.{layer}.norm1.normalized"), op("×"), grid("layers.{layer}.norm1.weight"), op("="),
+        grid("layers.{layer}.norm1.output"),
+    ),
+)

@@ -1,0 +1,31 @@
+"""Lesson 7: scores, mask, softmax; how much each position reads of each earlier one."""
+
+from ui import lesson
+from ui.layout import Switch, grid, op, section
+
+lesson.show(
+    "scores",
+    section(
+        "section_match", grid("layers.{layer}.attention.q_rotated"), op("· ᵀ"),
+        grid("layers.{layer}.attention.k_rotated"), op("="), grid("layers.{layer}.attention.dot"), op("÷"),
+        grid("sqrt_head_size", limits=(0.1, 8.0)), op("="), grid("layers.{layer}.attention.scores"),
+        Switch(grid("sqrt_head_size", limits=(0.1, 8.0)), "switch_scale", 1.0), note="note_rows_columns",
+    ),
+    section(
+        "section_mask", grid("layers.{layer}.attention.scores"), op("+"), grid("causal_mask"), op("="),
+        grid("layers.{layer}.attention.masked_scores"),
+    ),
+    section(
+        "section_softmax", grid("layers.{layer}.attention.masked_scores"), op("−"),
+        grid("layers.{layer}.attention.weights.max"), op("="), grid("layers.{layer}.attention.weights.shifted"),
+        op("exp"), grid("layers.{layer}.attention.weights.exp"), op("÷"),
+        grid("layers.{layer}.attention.weights.sum"), op("="), grid("layers.{layer}.attention.weights"),
+        note="note_softmax",
+    ),
+    section("section_edit", grid("layers.{layer}.attention.Wq"), grid("layers.{layer}.attention.Wk"), note="note_edit"),
+    section(
+        "section_scale", grid("softmax_demo.small"), op("softmax"), grid("softmax_demo.small_weights"),
+        op("×"), grid("softmax_demo.factor", limits=(0.1, 20.0)), op("="), grid("softmax_demo.large"),
+        op("softmax"), grid("softmax_demo.large_weights"), note="note_scale",
+    ),
+)

@@ -1,0 +1,55 @@
+"""The board: one component a page, patched in place, with the strip that stays on screen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from ui import events, frame, live, text
+from ui.drawing import View
+from ui.layout import Section
+from ui.state import State, current
+
+BOARD = text.ASSETS / "board"
+SCRIPTS = ("format", "rules", "grid", "editor", "explanation", "flow", "strip", "board")
+
+
+def _read(name: str) -> str:
+    return (BOARD / name).read_text(encoding="utf-8")
+
+
+# The scripts travel once, with the strip; the two elements that change carry a stub.
+_strip = st.components.v2.component(
+    "glassbox_strip", isolate_styles=False,
+    js="\n".join(_read(f"{name}.js") for name in SCRIPTS),
+)
+_frame = st.components.v2.component("glassbox_frame", js=_read("stub_frame.js"), isolate_styles=False)
+_board = st.components.v2.component("glassbox_board", js=_read("stub_board.js"), isolate_styles=False)
+
+
+def strip(state: State) -> None:
+    """The place of the strip, and the code of the board."""
+    with st.container(key="glassbox_strip_place"):
+        _strip(key="strip", data={"labels": dict(text.catalogue(state.choices.language))})
+
+
+def view(state: State) -> View:
+    """What decides the structure of any board for this reader."""
+    choices = state.choices
+    return View(choices.language, choices.preset, choices.seed, choices.pairing, state.ids, choices.layer,
+                choices.head, choices.rows)
+
+
+def show(lesson: str, sections: tuple[Section, ...], neighbours: dict[str, Any]) -> None:
+    """The board of a lesson, in an element for its structure and one for its live part."""
+    built = frame.build(lesson, sections, view(current()))
+    _frame(key="frame", data=built.data)
+    state = current()
+    _board(key="board", data=live.build(state, built, neighbours), on_event_change=_receive)
+
+
+def _receive() -> None:
+    event = st.session_state["board"].get("event")
+    if event:
+        events.apply(current(), event)

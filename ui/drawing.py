@@ -1,0 +1,283 @@
+"""Lays out one board: resolves each item of a lesson against a model and a sentence."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from engine import Trace, presets
+from engine.types import Array
+from ui import flow, naming, runs, text
+from ui.layout import Block, Flow, Grid, Heads, Item, Operator, Slider, Stages, Switch
+
+DENSE_CELLS = 700
+CONDENSED_ROWS = 32
+USUAL_LIMITS = (-2.0, 2.0)
+
+Part = tuple[str, Array]
+
+
+@dataclass(frozen=True)
+class View:
+    """What decides a frame, apart from the lesson: shared by every reader who sees the same."""
+
+    language: str
+    preset: str
+    seed: int
+    pairing: str
+    ids: tuple[int, ...]
+    layer: int
+    head: int
+    rows: tuple[int, ...]
+
+    @property
+    def baseline(self) -> Trace:
+        return runs.baseline(self.preset, self.seed, self.pairing, self.ids)
+
+
+@dataclass(frozen=True)
+class ResolvedGrid:
+    """A grid's cells: for each tensor that it shows, the flat indices in row-major order."""
+
+    key: str
+    parts: tuple[Part, ...]
+
+    def numbers(self, trace: Trace) -> Array:
+        """The numbers of the grid in a trace, row-major."""
+        return np.concatenate([np.take(trace[name].data, flat) for name, flat in self.parts])
+
+    def shares_arrays(self, trace: Trace, other: Trace) -> bool:
+        """Whether both traces hold the very same arrays, so that nothing needs comparing."""
+        return all(trace[name].data is other[name].data for name, _ in self.parts)
+
+
+def encode(numbers: Array) -> str:
+    """Doubles as base64, exact and compact; −∞ included."""
+    return b64encode(np.ascontiguousarray(numbers, dtype="<f8").tobytes()).decode()
+
+
+class Drawing:
+    """Collects the grids of one board while its sections are laid out."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.trace = view.baseline
+        self.grids: dict[str, dict[str, Any]] = {}
+        self.resolved: list[ResolvedGrid] = []
+
+    def say(self, key: str) -> str:
+        return text.say(self.view.language, key)
+
+    def say_with(self, key: str, number: int) -> str:
+        return text.say(self.view.language, key, number=number)
+
+    def tensor_name(self, template: str) -> str:
+        """The tensor that a spec means for the chosen layer."""
+        layer, layers = self.view.layer, self.trace.model.config.layers
+        before = "embedding.output" if layer == 0 else f"layers.{layer - 1}.output"
+        return template.format(layer=layer, input=before, last=layers - 1)
+
+    def items(self, items: tuple[Item, ...]) -> list[dict[str, Any]]:
+        """The items of a section as the browser reads them."""
+        return [drawn for item in items for drawn in self.item(item)]
+
+    def item(self, item: Item) -> list[dict[str, Any]]:
+        match item:
+            case Operator(sign):
+                return [{"type": "op", "text": text.catalogue(self.view.language).get(sign, sign)}]
+            case Grid():
+                return [{"type": "grid", "grid": self.grid(spec)} for spec in self.each(item)]
+            case Stages():
+                return [{"type": "grid", "grid": self.stages(item)}]
+            case Slider():
+                return [{"type": "slider", "grid": self.grid(item.grid), "cell": 0, "label": self.say(item.label),
+                         "min": item.low, "max": item.high, "step": item.step, "log": item.logarithmic}]
+            case Switch():
+                return [{"type": "switch", "grid": self.grid(item.grid), "cell": 0,
+                         "label": self.say(item.label), "on": None, "off": item.off}]
+            case Heads():
+                return [{"type": "heads", "C": item.width, "H": item.heads, "D": item.width // item.heads}]
+            case Flow():
+                blocks = flow.blocks(item.scope, self.trace.model.config, self.view.layer)
+                return [{"type": "flow", "blocks": [self.block(block) for block in blocks]}]
+
+    def each(self, spec: Grid) -> Iterator[Grid]:
+        """One grid for every head or layer where the spec asks for each of them."""
+        config = self.trace.model.config
+        if ("head", "each") in spec.fixed:
+            others = tuple(pair for pair in spec.fixed if pair[0] != "head")
+            for head in range(config.heads):
+                yield replace(spec, fixed=(*others, ("head", head)), suffix=f" · {self.say_with('head_number', head)}")
+        elif "{each}" in spec.tensor:
+            for layer in range(config.layers):
+                yield replace(spec, tensor=spec.tensor.replace("{each}", str(layer)),
+                              suffix=f" · {self.say_with('layer_number', layer + 1)}")
+        else:
+            yield spec
+
+    def block(self, block: Block) -> dict[str, Any]:
+        """One box of a data-flow picture, with the last position's numbers in it."""
+        shown = None
+        shape = ""
+        if block.tensor is not None:
+            tensor = self.trace[block.tensor]
+            shape = naming.shape_text(tensor)
+            if tensor.axes[-1] == "feature" and len(tensor.axes) == 3:
+                shown = self.grid(Grid(block.tensor, fixed=(("position", "last"),)))
+        layer = block.group.removeprefix("layer ") if block.group else ""
+        return {
+            "id": block.id, "label": self.say(block.label), "shape": shape, "lesson": block.lesson,
+            "cells": shown, "group": text.say(self.view.language, "layer_number", number=layer) if layer else None,
+            "hue": naming.hue(block.tensor or ""), "from": block.branch, "operator": block.operator,
+        }
+
+    def grid(self, spec: Grid) -> str:
+        """Resolve a grid; the same grid asked for twice is one."""
+        name = self.tensor_name(spec.tensor)
+        tensor = self.trace[name]
+        fixed = {"batch": 0, "head": self.view.head} | {
+            axis: self._place(axis, place) for axis, place in spec.fixed
+        }
+        free = [axis for axis in range(len(tensor.axes)) if self._is_free(tensor.axes[axis], spec, fixed)]
+        row, column = self._orient(tensor.axes, free, spec)
+        row_index = None if row is None else self.choose(tensor.axes[row], tensor.shape[row], name)
+        column_index = None if column is None else self.choose(tensor.axes[column], tensor.shape[column], name)
+        base = [0 if axis in (row, column) else fixed[tensor.axes[axis]] for axis in range(len(tensor.axes))]
+        cells = [
+            _placed(base, ((row, r), (column, c)))
+            for r in (row_index or [None]) for c in (column_index or [None])
+        ]
+        flat = [int(np.ravel_multi_index(cell, tensor.shape)) if cell else 0 for cell in cells]
+        labels = self.view.language
+        drawn: dict[str, Any] = {
+            **self._caption(name, spec.title, spec.suffix),
+            "axes": naming.axes_text(labels, [tensor.axes[axis] for axis in (row, column) if axis is not None]),
+            "row_axis": "" if row is None else naming.axis_name(labels, tensor.axes[row]),
+            "column_axis": "" if column is None else naming.axis_name(labels, tensor.axes[column]),
+            "rows": self.headers(tensor.axes, row, row_index),
+            "columns": self.headers(tensor.axes, column, column_index),
+            **_cell_addresses(name, cells, base, (row, row_index), (column, column_index)),
+            "dense": len(cells) > DENSE_CELLS,
+            "range": list(spec.limits or USUAL_LIMITS),
+        }
+        if row is not None and tensor.axes[row] == "vocabulary" and tensor.shape[row] > CONDENSED_ROWS:
+            drawn["more_rows"] = {"max": tensor.shape[row] - 1}
+        if row is not None and name == "embedding.weight":
+            assert row_index is not None
+            drawn["highlight_rows"] = [place for place, token in enumerate(row_index) if token in self.view.ids]
+        return self._keep(drawn, ((name, np.array(flat)),))
+
+    def stages(self, spec: Stages) -> str:
+        """The stream of the last position after the embedding and after every addition."""
+        layers = range(self.trace.model.config.layers)
+        stages = [("stage_embedding", 0, "embedding.output")] + [
+            stage for layer in layers for stage in (
+                ("stage_residual1", layer + 1, f"layers.{layer}.residual1"),
+                ("stage_output", layer + 1, f"layers.{layer}.output"),
+            )
+        ]
+        last, width = len(self.view.ids) - 1, self.trace.model.config.hidden_size
+        indices = [(0, last, feature) for feature in range(width)]
+        parts = tuple(
+            (name, np.array([np.ravel_multi_index(index, self.trace[name].shape) for index in indices]))
+            for _, _, name in stages
+        )
+        return self._keep({
+            **self._caption("embedding.output", spec.title), "shape": "",
+            "axes": naming.axes_text(self.view.language, ["feature"]), "row_axis": self.say("stage"),
+            "column_axis": naming.axis_name(self.view.language, "feature"),
+            "rows": [{"text": self.say_with(label, number)} for label, number, _ in stages],
+            "columns": self.headers(("feature",), 0, list(range(width))),
+            "cells": [[name, list(index)] for _, _, name in stages for index in indices],
+            "dense": False, "range": list(USUAL_LIMITS),
+        }, parts)
+
+    def headers(self, axes: tuple[str, ...], axis: int | None, index: list[int] | None) -> list[dict[str, Any]]:
+        """Row or column headers; positions and vocabulary rows carry their number beside the word."""
+        if axis is None or index is None:
+            return [{"text": ""}]
+        name = axes[axis]
+        numbered = name in naming.SEQUENCE_AXES or name == "vocabulary"
+        return [
+            {"text": naming.cell_label(self.trace.model, self.view.ids, name, place),
+             **({"sub": str(place)} if numbered else {})}
+            for place in index
+        ]
+
+    def choose(self, axis: str, size: int, name: str) -> list[int]:
+        """All indices of an axis; of a large vocabulary those in use, not zero, or asked for."""
+        if axis != "vocabulary" or size <= CONDENSED_ROWS:
+            return list(range(size))
+        return sorted(vocabulary_rows(self.view, "embedding" in name))
+
+    def _place(self, axis: str, place: int | str) -> int:
+        if place == "last":
+            return len(self.view.ids) - 1
+        return self.view.head if place == "head" else int(place)
+
+    @staticmethod
+    def _is_free(axis: str, spec: Grid, fixed: dict[str, int]) -> bool:
+        return axis in (spec.rows, spec.columns) or axis not in fixed
+
+    @staticmethod
+    def _orient(axes: tuple[str, ...], free: list[int], spec: Grid) -> tuple[int | None, int | None]:
+        """Which axes are rows and columns: positions and vocabulary stand in rows, features in columns."""
+        if len(free) == 2:
+            if spec.rows is not None and axes[free[1]] == spec.rows:
+                return free[1], free[0]
+            return free[0], free[1]
+        if len(free) == 1:
+            upright = axes[free[0]] in naming.SEQUENCE_AXES | {"vocabulary"} and spec.columns is None
+            return (free[0], None) if upright else (None, free[0])
+        if free:
+            raise ValueError(f"{spec.tensor}: fix all but two of {[axes[axis] for axis in free]}")
+        return None, None
+
+    def _caption(self, name: str, title: str | None, suffix: str = "") -> dict[str, Any]:
+        tensor = self.trace[name]
+        kinds = {"parameter": "parameter", "constant": "leaf", "ids": "leaf"}
+        return {
+            "tensor": name, "title": (naming.short_name(name) if title is None else self.say(title)) + suffix,
+            "shape": naming.shape_text(tensor), "kind": kinds.get(tensor.op, "computed"),
+            "editable": tensor.op != "ids", "hue": naming.hue(name), "integer": naming.is_whole(name),
+            "scale": "share" if naming.is_share(name) else "diverging",
+        }
+
+    def _keep(self, drawn: dict[str, Any], parts: tuple[Part, ...]) -> str:
+        for key, known in self.grids.items():
+            if {**known, "baseline": None} == {**drawn, "baseline": None}:
+                return key
+        resolved = ResolvedGrid(f"g{len(self.grids)}", parts)
+        self.resolved.append(resolved)
+        self.grids[resolved.key] = {**drawn, "baseline": encode(resolved.numbers(self.trace))}
+        return resolved.key
+
+
+def vocabulary_rows(view: View, embedding: bool) -> Iterator[int]:
+    """The rows of a large table that matter: not zero, in the sentence or a candidate, or asked for."""
+    model = view.baseline.model
+    table = model.parameters["embedding.weight" if embedding else "lm_head.weight"]
+    used = view.ids if embedding else presets.CANDIDATES[view.preset]
+    yield from {*map(int, np.flatnonzero(np.any(table != 0, axis=1))), *used, *view.rows}
+
+
+def _placed(base: list[int], places: tuple[tuple[int | None, int | None], ...]) -> tuple[int, ...]:
+    index = list(base)
+    for axis, place in places:
+        if axis is not None and place is not None:
+            index[axis] = place
+    return tuple(index)
+
+
+def _cell_addresses(name: str, cells: list[tuple[int, ...]], base: list[int],
+                    row: tuple[int | None, list[int] | None],
+                    column: tuple[int | None, list[int] | None]) -> dict[str, Any]:
+    """Where the cells are: a common base where rows and columns are the last axes, else one by one."""
+    axes = [axis for axis, _ in (row, column) if axis is not None]
+    if axes == list(range(len(base) - len(axes), len(base))):
+        return {"base": base[:len(base) - len(axes)], "row_index": row[1], "column_index": column[1]}
+    return {"cells": [[name, list(cell)] for cell in cells]}

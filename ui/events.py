@@ -1,0 +1,172 @@
+"""What the board reports, and what it does to the reader's state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+from types import MappingProxyType
+from typing import Any
+
+from engine import Edit, GlassboxError
+from ui.address import is_cell
+from ui.state import LONGEST_NAME, MODES, MOST_ROWS, MOST_SNAPSHOTS, State, read_sentence
+from ui.text import LANGUAGES, explain_error
+
+Event = Mapping[str, Any]
+LONGEST_TEXT = 2000
+
+
+def apply(state: State, event: Event) -> None:
+    """Carry out one event. One that is not allowed leaves a message, and the state as it was."""
+    state.seq = max(state.seq, int(event.get("seq", 0)))
+    handler = HANDLERS.get(str(event.get("type")))
+    if handler is None:
+        return
+    state.message = None
+    try:
+        handler(state, event)
+    except GlassboxError as error:
+        state.message = ("error", explain_error(state.choices.language, error))
+
+
+def _edit(state: State, event: Event) -> None:
+    value = -inf if event["value"] == "-inf" else event["value"]
+    edit = Edit(event["tensor"], _index(event), value)
+    others = tuple(other for other in state.edits if other.key != edit.key)
+    cell_gesture = None if event.get("gesture") is None else (str(edit.key), event["gesture"])
+    if is_cell(state.baseline, edit.name, _index(event)) and _is_baseline(state, edit):
+        state.commit(others, cell_gesture)
+    else:
+        state.commit((*others, edit), cell_gesture)
+
+
+def _is_baseline(state: State, edit: Edit) -> bool:
+    """Whether the edit sets a parameter or constant back to what it was."""
+    tensor = state.baseline[edit.name]
+    return tensor.node.kernel is None and bool(tensor.data[edit.index] == edit.value)
+
+
+def _undo(state: State, event: Event) -> None:
+    state.move(-1)
+
+
+def _redo(state: State, event: Event) -> None:
+    state.move(1)
+
+
+def _reset(state: State, event: Event) -> None:
+    if "tensor" not in event:
+        kept: tuple[Edit, ...] = ()
+    elif "index" not in event:
+        kept = tuple(edit for edit in state.edits if edit.name != event["tensor"])
+    else:
+        kept = tuple(
+            edit for edit in state.edits if edit.name != event["tensor"] or edit.index != _index(event)
+        )
+    if kept != state.edits:
+        state.commit(kept)
+
+
+def _select(state: State, event: Event) -> None:
+    cell = (str(event["tensor"]), _index(event))
+    if not is_cell(state.trace, *cell):
+        return
+    step = event.get("trail", "start")
+    if step == "start":
+        state.trail = [cell]
+    elif step == "push":
+        state.trail = [*state.trail, cell]
+    else:
+        state.trail = state.trail[: int(step) + 1]
+    state.choose(selected=cell)
+
+
+def _unselect(state: State, event: Event) -> None:
+    state.trail = []
+    state.choose(selected=None)
+
+
+def _mode(state: State, event: Event) -> None:
+    if event["value"] in MODES:
+        state.choose(mode=event["value"])
+
+
+def _text(state: State, event: Event) -> None:
+    """Take a new sentence; a wrong one stays in the field, with the reason, and the last good one runs."""
+    text = str(event["value"])[:LONGEST_TEXT]
+    state.draft = text
+    try:
+        ids = read_sentence(state.model, text)
+    except GlassboxError as error:
+        state.text_error = explain_error(state.choices.language, error)
+        return
+    tokenizer = state.model.tokenizer
+    assert tokenizer is not None
+    state.text_error = state.draft = None
+    state.choose(text=tokenizer.decode(list(ids)))
+    state.trail = [cell for cell in state.trail if is_cell(state.trace, *cell)]
+    if state.choices.selected is not None and not is_cell(state.trace, *state.choices.selected):
+        state.choose(selected=None)
+    state.needs_page = True
+
+
+def _text_cancel(state: State, event: Event) -> None:
+    state.text_error = state.draft = None
+
+
+def _language(state: State, event: Event) -> None:
+    here = LANGUAGES.index(state.choices.language)
+    state.choose(language=LANGUAGES[here - 1])
+    state.text_error = None
+    state.needs_page = True
+
+
+def _layer(state: State, event: Event) -> None:
+    state.choose(layer=min(max(int(event["value"]), 0), state.model.config.layers - 1))
+    state.needs_page = True
+
+
+def _head(state: State, event: Event) -> None:
+    state.choose(head=min(max(int(event["value"]), 0), state.model.config.heads - 1))
+    state.needs_page = True
+
+
+def _go(state: State, event: Event) -> None:
+    state.destination = str(event["lesson"])
+
+
+def _rows(state: State, event: Event) -> None:
+    row = int(event["row"])
+    if 0 <= row < state.model.config.vocab_size and row not in state.choices.rows:
+        state.choose(rows=(*state.choices.rows, row)[-MOST_ROWS:])
+        state.needs_page = True
+
+
+def _snapshot(state: State, event: Event) -> None:
+    name = str(event["name"]).strip()[:LONGEST_NAME]
+    if not name:
+        return
+    if name not in state.snapshots and len(state.snapshots) >= MOST_SNAPSHOTS:
+        state.message = ("error", state.say("too_many_snapshots", most=MOST_SNAPSHOTS))
+        return
+    state.snapshots = {**state.snapshots, name: state.edits}
+
+
+def _restore(state: State, event: Event) -> None:
+    if event["name"] in state.snapshots:
+        state.commit(state.snapshots[event["name"]])
+
+
+def _dismiss(state: State, event: Event) -> None:
+    state.message = None
+
+
+def _index(event: Event) -> tuple[int, ...]:
+    return tuple(int(part) for part in event["index"])
+
+
+HANDLERS: Mapping[str, Callable[[State, Event], None]] = MappingProxyType({
+    "edit": _edit, "undo": _undo, "redo": _redo, "reset": _reset, "select": _select, "unselect": _unselect,
+    "mode": _mode, "text": _text, "text_cancel": _text_cancel, "language": _language, "layer": _layer,
+    "head": _head, "go": _go, "rows": _rows, "snapshot": _snapshot, "restore": _restore, "dismiss": _dismiss,
+})

@@ -1,0 +1,86 @@
+"""The board's structure and baseline numbers: what stays the same from edit to edit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from engine import Model, Trace
+from ui import naming, text
+from ui.drawing import Drawing, ResolvedGrid, View
+from ui.layout import Section
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """What the browser gets once, and what Python needs to fill it."""
+
+    data: dict[str, Any]
+    grids: tuple[ResolvedGrid, ...]
+    names: frozenset[str]
+
+    @property
+    def version(self) -> str:
+        return str(self.data["version"])
+
+
+@lru_cache(maxsize=256)
+def build(lesson: str, sections: tuple[Section, ...], view: View) -> Frame:
+    """The frame of a lesson's board for one view."""
+    drawing = Drawing(view)
+    layout = [
+        {
+            "title": None if part.title is None else text.say(view.language, part.title),
+            "note": None if part.note is None else text.say(view.language, part.note),
+            "items": drawing.items(part.items),
+        }
+        for part in sections
+    ]
+    trace = view.baseline
+    names = frozenset(name for grid in drawing.resolved for name, _ in grid.parts)
+    data: dict[str, Any] = {
+        "labels": dict(text.catalogue(view.language)),
+        "tokens": tokens(trace.model, view.ids), "layout": layout, "grids": drawing.grids, "rules": rules(trace, names),
+    }
+    digest = hashlib.blake2b(json.dumps([lesson, data], sort_keys=True).encode(), digest_size=8)
+    data["version"] = digest.hexdigest()
+    return Frame(data, tuple(drawing.resolved), names)
+
+
+def tokens(model: Model, ids: tuple[int, ...]) -> list[dict[str, Any]]:
+    """The sentence, token by token."""
+    return [
+        {"position": position, "id": token_id, "text": naming.token_label(model, token_id)}
+        for position, token_id in enumerate(ids)
+    ]
+
+
+def rules(trace: Trace, shown: frozenset[str]) -> dict[str, Any]:
+    """How cells of the shown tensors, and of those between them, are made of other cells."""
+    plan = trace.recording.plan
+    reaches: dict[int, bool] = {}
+    for node in plan.nodes:
+        above = [slot for slot in node.inputs if plan.nodes[slot].name in shown or reaches[slot]]
+        reaches[node.slot] = bool(above)
+    wanted = {plan.names[name] for name in shown}
+    for node in reversed(plan.nodes):
+        if node.slot in wanted:
+            wanted.update(slot for slot in node.inputs if reaches[slot] or plan.nodes[slot].name in shown)
+    return {
+        str(plan.nodes[slot].name): {
+            "shape": list(plan.nodes[slot].shape),
+            "inputs": [
+                {"tensor": plan.nodes[source].name, "map": [_rule(entry) for entry in entries]}
+                for source, entries in zip(plan.nodes[slot].inputs, plan.nodes[slot].maps, strict=True)
+                if source in wanted
+            ],
+        }
+        for slot in sorted(wanted)
+    }
+
+
+def _rule(entry: tuple[Any, ...]) -> list[Any]:
+    return ["all"] if entry[0] == "sum" else list(entry)

@@ -1,0 +1,125 @@
+"""The board's live part: what an edit, a selection or a mode changes. Small, and sent at each event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from engine import Trace, presets
+from engine.types import Index
+from ui import naming
+from ui.address import address, is_cell
+from ui.drawing import encode
+from ui.explanation import explanation, finite
+from ui.frame import Frame, tokens
+from ui.state import State
+from ui.text import LANGUAGE_NAMES, LANGUAGES
+
+SHOWN_CANDIDATES = 3
+
+
+def build(state: State, frame: Frame, neighbours: dict[str, Any]) -> dict[str, Any]:
+    """The live data of a board; `neighbours` are the previous and the next lesson."""
+    trace, baseline = state.trace, state.baseline
+    selected = state.choices.selected
+    if selected is not None and not is_cell(trace, *selected):
+        selected = None
+    return {
+        "version": frame.version,
+        "seq": state.seq,
+        "values": _changed(frame, trace, baseline),
+        "edited": [[edit.name, [part if isinstance(part, int) else None for part in edit.index]]
+                   for edit in state.edits if edit.name in frame.names],
+        "mode": state.choices.mode,
+        "selected": None if selected is None else {"tensor": selected[0], "index": list(selected[1])},
+        "editor": None if selected is None else _editor(state, *selected),
+        "explanation": None if selected is None else explanation(state, *selected),
+        "strip": {**_strip(state, trace, baseline), **neighbours},
+        "message": None if state.message is None else {"kind": state.message[0], "text": state.message[1]},
+        "address": address(state),
+    }
+
+
+def _changed(frame: Frame, trace: Trace, baseline: Trace) -> dict[str, str]:
+    """The numbers of the grids that differ from the baseline."""
+    changed = {}
+    for grid in frame.grids:
+        if grid.shares_arrays(trace, baseline):
+            continue
+        numbers = grid.numbers(trace)
+        if not np.array_equal(numbers, grid.numbers(baseline), equal_nan=True):
+            changed[grid.key] = encode(numbers)
+    return changed
+
+
+def _editor(state: State, name: str, index: Index) -> dict[str, Any]:
+    """The selected cell as the slider and the number field need it."""
+    tensor = state.trace[name]
+    covered = any(edit.name == name and _covers(edit.index, index) for edit in state.edits)
+    return {
+        "tensor": name, "index": list(index),
+        "title": naming.cell_title(state.model, state.ids, tensor, name, index),
+        "value": finite(float(tensor.data[index])), "baseline": finite(float(state.baseline[name].data[index])),
+        "computed": finite(float(tensor.inputs[0].data[index])) if tensor.overridden else None,
+        "edited": covered, "editable": tensor.op != "ids",
+        "kind": "computed" if tensor.node.kernel is not None else "parameter",
+        "minus_infinity": name.endswith(("masked_scores", "causal_mask")),
+    }
+
+
+def _covers(parts: tuple[int | slice, ...], index: Index) -> bool:
+    return all(
+        part == place if isinstance(part, int) else place in range(place + 1)[part]
+        for part, place in zip(parts, index, strict=False)
+    )
+
+
+def _strip(state: State, trace: Trace, baseline: Trace) -> dict[str, Any]:
+    choices, config = state.choices, state.model.config
+    return {
+        "tokens": tokens(state.model, state.ids), "text": state.draft or choices.text, "text_error": state.text_error,
+        "text_hint": state.say(
+            "text_hint", words=", ".join(state.model.tokenizer.words.values() if state.model.tokenizer else ()),
+            last=config.vocab_size - 1,
+        ),
+        "candidates": _candidates(state, trace, baseline),
+        "edits": len(state.edits), "can_undo": state.cursor > 0,
+        "can_redo": state.cursor < len(state.history) - 1, "first_changed": _first_changed(trace, baseline),
+        "snapshots": list(state.snapshots),
+        "layer": {"value": choices.layer, "count": config.layers},
+        "head": {"value": choices.head, "count": config.heads},
+        "language": choices.language,
+        "other_language": LANGUAGE_NAMES[LANGUAGES[LANGUAGES.index(choices.language) - 1]],
+    }
+
+
+def _candidates(state: State, trace: Trace, baseline: Trace) -> list[dict[str, Any]]:
+    """The leading next tokens before and after, and the preset's own candidates."""
+    last = len(state.ids) - 1
+    now, before = (run["logits"].data[0, last] for run in (trace, baseline))
+    odds, odds_before = (run["probabilities"].data[0, last] for run in (trace, baseline))
+    leader = int(np.argmax(now))
+    named = list(presets.CANDIDATES[state.choices.preset])
+    ranked = [int(token) for token in np.argsort(-now, kind="stable")[:SHOWN_CANDIDATES]]
+    shown = list(dict.fromkeys([leader, int(np.argmax(before)), *named, *ranked]))
+    return [
+        {
+            "id": token, "text": naming.token_label(state.model, token), "top": token == leader,
+            "logit": finite(float(now[token])), "probability": finite(float(odds[token])),
+            "baseline_logit": finite(float(before[token])),
+            "baseline_probability": finite(float(odds_before[token])),
+        }
+        for token in shown[:max(SHOWN_CANDIDATES, len(named))]
+    ]
+
+
+def _first_changed(trace: Trace, baseline: Trace) -> str | None:
+    """The first computed tensor, in order of computation, that differs from the baseline."""
+    for name, tensor in trace.items():
+        if tensor.node.kernel is None or tensor.data is baseline[name].data:
+            continue
+        if not np.array_equal(tensor.data, baseline[name].data, equal_nan=True):
+            return name
+    return None
+

@@ -1,0 +1,108 @@
+"""How tensors, axes and cells are called and coloured on the board."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from engine import Model, Tensor
+from ui.text import say, visible
+
+SEQUENCE_AXES = frozenset({"position", "query", "key"})
+AXIS_LETTERS: Mapping[str, str] = MappingProxyType({
+    "batch": "B", "position": "T", "query": "T", "key": "T", "feature": "C", "head": "H",
+    "head_feature": "D", "hidden": "F", "vocabulary": "V", "pair": "D/2",
+})
+_CELL_PREFIX: Mapping[str, str] = MappingProxyType({
+    "feature": "c", "head_feature": "d", "hidden": "f", "pair": "p", "batch": "b", "head": "h",
+})
+_HUES = (
+    ("attention.q", "q"), ("attention.Wq", "q"), ("attention.k", "k"), ("attention.Wk", "k"),
+    ("attention.v", "v"), ("attention.Wv", "v"), ("attention.head_output", "v"), ("attention.merged", "v"),
+    ("attention.Wo", "v"), ("attention.output", "v"), ("attention.", "weights"), ("weights", "weights"),
+    ("causal_mask", "weights"), ("mlp.", "mlp"), ("norm", "norm"), ("embedding", "stream"),
+    ("residual1", "stream"), ("stream", "stream"), ("logits", "logits"), ("probabilities", "logits"),
+    ("lm_head", "logits"), ("contributions", "logits"),
+)
+_WHOLE_NUMBERS = frozenset({"input_ids"})
+
+
+def short_name(tensor: str) -> str:
+    """The name without its layer and module, as in `scores` or `norm1.output`."""
+    inner = tensor.split(".", 2)[2] if tensor.startswith("layers.") else tensor
+    return inner.removeprefix("attention.")
+
+
+def hue(tensor: str) -> str:
+    """The family of a tensor, which keeps one colour through all lessons."""
+    inner = tensor.split(".", 2)[2] if tensor.startswith("layers.") else tensor
+    if inner == "output":
+        return "stream"
+    return next((name for part, name in _HUES if part in inner), "none")
+
+
+def is_share(tensor: str) -> bool:
+    """Whether the numbers are shares of one: attention weights and probabilities."""
+    return tensor.endswith((".weights", "_weights", "probabilities"))
+
+
+def is_whole(tensor: str) -> bool:
+    """Whether the numbers are whole, such as token ids."""
+    return tensor in _WHOLE_NUMBERS
+
+
+def axis_name(language: str, axis: str) -> str:
+    """The axis in the reader's language."""
+    return say(language, f"axis_{axis}")
+
+
+def axes_text(language: str, axes: Sequence[str]) -> str:
+    """`query × key` in the reader's language."""
+    return " × ".join(axis_name(language, axis) for axis in axes)
+
+
+def shape_text(tensor: Tensor) -> str:
+    """`[B, T, C] = [1, 3, 4]`; a scalar has no shape to show."""
+    if not tensor.axes:
+        return ""
+    letters = ", ".join(AXIS_LETTERS[axis] for axis in tensor.axes)
+    return f"[{letters}] = [{', '.join(map(str, tensor.shape))}]"
+
+
+def cell_label(model: Model, ids: Sequence[int], axis: str, index: int) -> str:
+    """What one index of an axis is called: a token, `c2`, `d0`, `f7`."""
+    if axis in SEQUENCE_AXES:
+        return token_label(model, ids[index])
+    if axis == "vocabulary":
+        return token_label(model, index)
+    return f"{_CELL_PREFIX[axis]}{index}"
+
+
+def token_label(model: Model, token_id: int) -> str:
+    """The token's text with spaces shown; `#id` where it has none."""
+    return f"#{token_id}" if model.tokenizer is None else visible(model.tokenizer.label(token_id))
+
+
+def cell_title(model: Model, ids: Sequence[int], tensor: Tensor, name: str, index: Sequence[int]) -> str:
+    """`scores[on, sit]`: the cell by its labels, batch left out, repeated tokens told apart."""
+    parts = []
+    for axis, part in zip(tensor.axes, index, strict=True):
+        if axis == "batch":
+            continue
+        label = cell_label(model, ids, axis, part)
+        if axis in SEQUENCE_AXES and ids.count(ids[part]) > 1:
+            label = f"{part}:{label}"
+        parts.append(label)
+    return f"{short_name(name)}[{', '.join(parts)}]" if parts else short_name(name)
+
+
+def axis_labels(model: Model, ids: Sequence[int], tensor: Tensor) -> list[list[str]]:
+    """One label per index for every axis; positions are numbered, so that no two are alike."""
+    return [
+        [
+            f"{index}:{cell_label(model, ids, axis, index)}" if axis in SEQUENCE_AXES
+            else cell_label(model, ids, axis, index)
+            for index in range(size)
+        ]
+        for axis, size in zip(tensor.axes, tensor.shape, strict=True)
+    ]

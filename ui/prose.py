@@ -1,0 +1,73 @@
+"""Lesson prose: Markdown blocks with the same ids in every language, numbers filled in from the trace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+
+import numpy as np
+
+from engine import Trace
+from ui import runs, text
+
+PARTS = ("problem", "idea", "structure", "example", "try")
+_PLACE = re.compile(r"\{\{([^{}|]+?)(?:\|(short|percent))?\}\}")
+_BLOCK = re.compile(r"^\[(\w+)\]$", re.MULTILINE)
+_TENSOR = re.compile(r"^([\w.]+?)(?:\[([\d:,]*)\])?$")
+
+
+@dataclass(frozen=True)
+class Prose:
+    """A lesson's words in one language: title, lead, and a block of Markdown for each part."""
+
+    title: str
+    lead: str
+    parts: Mapping[str, str]
+
+
+@lru_cache(maxsize=128)
+def read(lesson: str, language: str) -> Prose:
+    """The prose of a lesson with its numbers filled in from the article's unedited trace."""
+    source = (text.ASSETS / "lessons" / language / f"{lesson}.md").read_text(encoding="utf-8")
+    _, head, body = source.split("---\n", 2)
+    fields = dict(line.split(": ", 1) for line in head.strip().splitlines())
+    pieces = _BLOCK.split(body)
+    parts = {
+        name: fill(content.strip(), runs.article())
+        for name, content in zip(pieces[1::2], pieces[2::2], strict=True)
+    }
+    return Prose(fields["title"], fields["lead"], MappingProxyType(parts))
+
+
+def fill(markdown: str, trace: Trace) -> str:
+    """Put the trace's numbers in the places `{{name[index]|format}}`."""
+    return _PLACE.sub(lambda match: _number(trace, match[1].strip(), match[2]), markdown)
+
+
+def _number(trace: Trace, place: str, style: str | None) -> str:
+    if place.startswith("config."):
+        return str(sizes(trace)[place.removeprefix("config.")])
+    match = _TENSOR.match(place)
+    if match is None:
+        raise ValueError(f"no such place: {place}")
+    data = trace[match[1]].data
+    if match[2]:
+        index = tuple(slice(None) if part == ":" else int(part) for part in match[2].split(","))
+        data = np.asarray(data[index])
+    show = {"short": text.short, "percent": text.percent, None: text.number}[style]
+    if data.ndim == 0:
+        return show(float(data))
+    return f"[{', '.join(show(value) for value in data.tolist())}]"
+
+
+def sizes(trace: Trace) -> dict[str, int]:
+    """The letters of the article: B, T, C, H, D, F, V, N."""
+    config = trace.model.config
+    batch, length = trace.ids.shape
+    return {
+        "B": batch, "T": length, "C": config.hidden_size, "H": config.heads, "D": config.head_size,
+        "F": config.mlp_size, "V": config.vocab_size, "N": config.layers,
+    }

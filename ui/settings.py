@@ -1,0 +1,30 @@
+"""The sidebar's settings: which model, and the choices that belong to it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from engine import presets
+from engine.config import PAIRINGS
+from ui.state import State, current
+
+
+def show(state: State) -> None:
+    """Preset, and for the scratch model its seed and RoPE pairing."""
+    with st.sidebar:
+        st.selectbox(
+            state.say("preset"), presets.NAMES, index=presets.NAMES.index(state.choices.preset),
+            format_func=lambda name: state.say(f"preset_{name}"), key="setting_preset",
+            on_change=lambda: current().switch_preset(st.session_state["setting_preset"]),
+        )
+        st.caption(state.say(f"preset_{state.choices.preset}_note"))
+        if state.choices.preset == "scratch":
+            st.number_input(
+                state.say("seed"), 0, presets.LARGEST_SEED, value=state.choices.seed, key="setting_seed",
+                on_change=lambda: current().choose(seed=int(st.session_state["setting_seed"])),
+            )
+            st.selectbox(
+                state.say("pairing"), PAIRINGS, index=PAIRINGS.index(state.choices.pairing),
+                format_func=lambda name: state.say(f"pairing_{name}"), key="setting_pairing",
+                on_change=lambda: current().choose(pairing=st.session_state["setting_pairing"]),
+            )

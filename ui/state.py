@@ -1,0 +1,147 @@
+"""One reader's state: what the address can say, the history of edits, and the current trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import streamlit as st
+
+from engine import Edit, InputError, Model, Trace, presets, programs, run
+from engine.config import PAIRINGS
+from ui import runs
+from ui.text import say
+
+MODES = ("values", "delta", "both")
+MOST_STEPS = 200
+MOST_SNAPSHOTS = 20
+MOST_ROWS = 12
+LONGEST_NAME = 40
+
+Index = tuple[int, ...]
+CellAddress = tuple[str, Index]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the reader looks at; everything here is part of the address."""
+
+    language: str = "en"
+    preset: str = "cats"
+    text: str = presets.SENTENCES["cats"]
+    seed: int = 1
+    pairing: str = PAIRINGS[0]
+    layer: int = 0
+    head: int = 0
+    mode: str = MODES[0]
+    rows: tuple[int, ...] = ()
+    selected: CellAddress | None = None
+
+
+@dataclass
+class Shelf:
+    """What a reader did with one preset, kept while they look at another."""
+
+    choices: Choices
+    history: list[tuple[Edit, ...]] = field(default_factory=lambda: [()])
+    cursor: int = 0
+    snapshots: dict[str, tuple[Edit, ...]] = field(default_factory=dict)
+
+
+@dataclass
+class State:
+    """A reader's session. `history[cursor]` is the tuple of edits that is in force."""
+
+    choices: Choices
+    history: list[tuple[Edit, ...]] = field(default_factory=lambda: [()])
+    cursor: int = 0
+    gesture: tuple[str, object] | None = None
+    snapshots: dict[str, tuple[Edit, ...]] = field(default_factory=dict)
+    shelf: dict[str, Shelf] = field(default_factory=dict)
+    trail: list[CellAddress] = field(default_factory=list)
+    message: tuple[str, str] | None = None
+    text_error: str | None = None
+    draft: str | None = None
+    seq: int = 0
+    destination: str | None = None
+    needs_page: bool = False
+    _trace: Trace | None = None
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        return self.history[self.cursor]
+
+    @property
+    def model(self) -> Model:
+        return runs.model(self.choices.preset, self.choices.seed, self.choices.pairing)
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return read_sentence(self.model, self.choices.text)
+
+    @property
+    def baseline(self) -> Trace:
+        """The trace without edits."""
+        choices = self.choices
+        return runs.baseline(choices.preset, choices.seed, choices.pairing, self.ids)
+
+    @property
+    def trace(self) -> Trace:
+        """The trace with the edits, computed from the last one where that is possible."""
+        if not self.edits:
+            return self.baseline
+        current = self._trace
+        same = current is not None and current.model is self.model and tuple(current.ids[0]) == self.ids
+        if current is None or not same or current.edits != self.edits:
+            base = current if same and current is not None else self.baseline
+            self._trace = run(self.model, [list(self.ids)], edits=self.edits, base=base,
+                              program=programs.lessons)
+        assert self._trace is not None
+        return self._trace
+
+    def say(self, key: str, **values: object) -> str:
+        return say(self.choices.language, key, **values)
+
+    def choose(self, **changes: object) -> None:
+        """Change what the reader looks at."""
+        self.choices = replace(self.choices, **changes)  # type: ignore[arg-type]
+
+    def commit(self, edits: tuple[Edit, ...], gesture: tuple[str, object] | None = None) -> None:
+        """Put new edits in force, after a trial run; one gesture is one step of undo."""
+        run(self.model, [list(self.ids)], edits=edits, base=self.trace, program=programs.lessons)
+        merge = gesture is not None and gesture == self.gesture and self.cursor > 0
+        kept = self.history[: self.cursor if merge else self.cursor + 1]
+        self.history = [*kept, edits][-MOST_STEPS:]
+        self.cursor = len(self.history) - 1
+        self.gesture = gesture
+
+    def move(self, step: int) -> None:
+        """Undo (−1) or redo (+1)."""
+        self.cursor = min(max(self.cursor + step, 0), len(self.history) - 1)
+        self.gesture = None
+
+    def switch_preset(self, preset: str) -> None:
+        """Go to another preset; the one left behind is kept as it is for the way back."""
+        if preset == self.choices.preset:
+            return
+        left = self.choices
+        self.shelf[left.preset] = Shelf(left, self.history, self.cursor, self.snapshots)
+        found = self.shelf.pop(preset, None) or Shelf(Choices(preset=preset, text=presets.SENTENCES[preset]))
+        self.choices = replace(found.choices, language=left.language, mode=left.mode)
+        self.history, self.cursor, self.snapshots = found.history, found.cursor, found.snapshots
+        self.gesture, self.trail, self.text_error, self.draft = None, [], None, None
+
+
+def read_sentence(model: Model, text: str) -> tuple[int, ...]:
+    """The ids of a sentence of 1 to 32 tokens. Raises `InputError`, naming what is wrong."""
+    assert model.tokenizer is not None
+    ids = tuple(model.tokenizer.encode(text))
+    if len(ids) > runs.MOST_TOKENS:
+        raise InputError("too_long", f"{len(ids)} tokens; at most {runs.MOST_TOKENS} fit",
+                         count=len(ids), most=runs.MOST_TOKENS)
+    return ids
+
+
+def current() -> State:
+    """The state of this session, which `ui.address.start` has put there."""
+    state: State = st.session_state["glassbox"]
+    return state

@@ -1,0 +1,77 @@
+"""Words in the reader's language, and numbers as they are shown."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import isinf, isnan
+from pathlib import Path
+from types import MappingProxyType
+
+from babel.messages.pofile import read_po
+
+from engine import GlassboxError
+
+ASSETS = Path(__file__).parent.parent / "assets"
+LANGUAGES = ("en", "zh")
+LANGUAGE_NAMES = MappingProxyType({"en": "English", "zh": "中文"})
+SMALLEST_DECIMAL = 0.00005
+LARGEST_DECIMAL = 1e5
+LISTED_WORDS = 12
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def catalogue(language: str) -> MappingProxyType[str, str]:
+    """Every short label of a language by its key."""
+    with (ASSETS / "messages" / f"{language}.po").open("rb") as file:
+        messages = read_po(file, locale=language)
+    return MappingProxyType({str(message.id): str(message.string) for message in messages if message.id})
+
+
+def say(language: str, key: str, **values: object) -> str:
+    """The words for `key` in `language`, with `{name}` places filled in."""
+    template = catalogue(language)[key]
+    return template.format(**values) if values else template
+
+
+def preferred_language(locale: str | None) -> str:
+    """zh for a Chinese browser, else English."""
+    return "zh" if locale and locale.lower().startswith("zh") else "en"
+
+
+def explain_error(language: str, error: GlassboxError) -> str:
+    """What went wrong, and what to do, in the reader's words."""
+    details = {
+        name: ", ".join(map(str, value[:LISTED_WORDS])) if isinstance(value, tuple) else value
+        for name, value in error.details.items()
+    }
+    return say(language, f"error_{error.code}", **details)
+
+
+def number(value: float) -> str:
+    """Four decimals; scientific where four decimals would show zero or run too long; a true minus."""
+    if isnan(value):
+        return "NaN"
+    if isinf(value):
+        return "∞" if value > 0 else "−∞"
+    size = abs(value)
+    if size and (size < SMALLEST_DECIMAL or size >= LARGEST_DECIMAL):
+        mantissa, _, exponent = f"{value:.1e}".partition("e")
+        return f"{mantissa}e{int(exponent)}".replace("-", "−")
+    text = f"{value:.4f}"
+    return (text.lstrip("-") if float(text) == 0 else text).replace("-", "−")
+
+
+def short(value: float) -> str:
+    """The shortest decimal that is exactly this double: 0.2, 1e−6, 3."""
+    text = repr(float(value)).removesuffix(".0").replace("e-0", "e-")
+    return text.replace("-", "−")
+
+
+def percent(value: float) -> str:
+    """A share of one as a percentage with two decimals."""
+    return f"{value:.2%}".replace("%", " %").replace("-", "−")
+
+
+def visible(token: str) -> str:
+    """A token's text with its spaces and line ends shown."""
+    return token.replace(" ", "␣").replace("\n", "↵").replace("\t", "⇥")
