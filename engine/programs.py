@@ -17,10 +17,10 @@ def lessons(scope: Scope) -> None:
 
 def softmax_demo(scope: Scope) -> None:
     """softmax(x) against softmax(factor · x). Source: "From scores to reading weights", problem 1."""
-    small = scope.constant("small", ("key",), np.array([1.0, 2.0, 3.0]))
+    small = scope.constant("small", ("score",), np.array([1.0, 2.0, 3.0]))
     large = scope.record("large", small * scope.constant("factor", (), np.array(10.0)))
-    softmax(scope, "small_weights", small, "key")
-    softmax(scope, "large_weights", large, "key")
+    softmax(scope, "small_weights", small, "score")
+    softmax(scope, "large_weights", large, "score")
 
 
 def contributions(scope: Scope) -> None:

@@ -44,7 +44,8 @@ class Recording:
         override = self.overrides.get(slot)
         array = np.asarray(override.computed if computed and override else self.values[slot])
         frozen: Any = array
-        while isinstance(frozen, np.ndarray) and frozen.flags.writeable:
+        # a read-only view may stand on an array that is not
+        while isinstance(frozen, np.ndarray):
             frozen.flags.writeable = False
             frozen = frozen.base
         return array

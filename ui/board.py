@@ -41,11 +41,15 @@ def view(state: State) -> View:
                 choices.head, choices.rows)
 
 
+def structure(lesson: str, sections: tuple[Section, ...]) -> None:
+    """The unchanging part of a lesson's board; outside the fragment, so that no edit sends it again."""
+    _frame(key="frame", data=frame.build(lesson, sections, view(current())).data)
+
+
 def show(lesson: str, sections: tuple[Section, ...], neighbours: dict[str, Any]) -> None:
-    """The board of a lesson, in an element for its structure and one for its live part."""
-    built = frame.build(lesson, sections, view(current()))
-    _frame(key="frame", data=built.data)
+    """The live part of a lesson's board."""
     state = current()
+    built = frame.build(lesson, sections, view(state))
     _board(key="board", data=live.build(state, built, neighbours), on_event_change=_receive)
 
 

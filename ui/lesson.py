@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,11 @@ Chart = Callable[[State], dict[str, Any]]
 
 def show(lesson: str, *sections: Section, chart: Chart | None = None) -> None:
     """Draw a lesson."""
+    if "glassbox" not in st.session_state:
+        # The first visitor of a fresh server who asks for a lesson gets that page's script alone:
+        # until `st.navigation` has run once, Streamlit takes the folder for its older kind of pages.
+        runpy.run_path(str(text.ASSETS.parent / "app.py"))
+        st.stop()
     language = current().choices.language
     prose = read(lesson, language)
     with st.container(key="prose"):
@@ -25,11 +31,12 @@ def show(lesson: str, *sections: Section, chart: Chart | None = None) -> None:
         left, right = st.columns(2, gap="large")
         _part(left, "problem", prose, language)
         _part(right, "idea", prose, language)
-        left, right = st.columns(2, gap="large")
+        left, right = st.columns([11, 9], gap="large")
         _part(left, "structure", prose, language)
         _part(right, "example", prose, language)
         right.caption(text.say(language, "example_note"))
         _part(st.container(key="try"), "try", prose, language)
+    board.structure(lesson, sections)
     _live(lesson, sections, chart)
     downloads.show(current())
 

@@ -11,10 +11,11 @@ from ui.text import say, visible
 SEQUENCE_AXES = frozenset({"position", "query", "key"})
 AXIS_LETTERS: Mapping[str, str] = MappingProxyType({
     "batch": "B", "position": "T", "query": "T", "key": "T", "feature": "C", "head": "H",
-    "head_feature": "D", "hidden": "F", "vocabulary": "V", "pair": "D/2",
+    "head_feature": "D", "hidden": "F", "vocabulary": "V", "pair": "D/2", "score": "n",
 })
 _CELL_PREFIX: Mapping[str, str] = MappingProxyType({
     "feature": "c", "head_feature": "d", "hidden": "f", "pair": "p", "batch": "b", "head": "h",
+    "score": "s",
 })
 _HUES = (
     ("attention.q", "q"), ("attention.Wq", "q"), ("attention.k", "k"), ("attention.Wk", "k"),

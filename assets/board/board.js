@@ -95,7 +95,8 @@ class Board {
     if (frame.data.version === board.data.version) {
       const isOld = this.frame?.version === frame.data.version;
       if (!isOld) this.build(frame.data);
-      if (this.root.parentElement !== board.parentElement) board.parentElement.replaceChildren(this.root);
+      // Appended, never replaced: Streamlit keeps the component's style sheet in the same element.
+      if (this.root.parentElement !== board.parentElement) board.parentElement.append(this.root);
       if (!isOld) watchTheme(this.root);
       this.draw({ isDatum: true, flash: isOld });
     }
@@ -174,11 +175,12 @@ class Board {
     const { strip } = this.parcels;
     const labels = strip.data.labels ?? this.labels;
     if (this.strip?.labels !== labels && JSON.stringify(this.strip?.labels) !== JSON.stringify(labels)) {
+      this.strip?.root.remove();
       this.strip = new Strip(this, labels);
     }
     const { root } = this.strip;
     if (root.parentElement !== strip.parentElement) {
-      strip.parentElement.replaceChildren(root);
+      strip.parentElement.append(root);
       watchTheme(root);
     }
     this.strip.draw(this.live.strip, this.mode);

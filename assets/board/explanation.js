@@ -57,13 +57,25 @@ class ExplanationPanel {
     const formula = element("div", "gb-formula");
     formula.append(element("span", "gb-formula-title", title), " = ");
     this.operands = [];
+    const shown = [];
     const rest = [];
+    const place = (node) => (this.operands.length > OPERANDS_AT_FIRST ? rest : shown).push(node);
+    let word = element("span", "gb-word");
     for (const piece of pieces) {
-      const isOperand = piece.tensor !== undefined;
-      const node = isOperand ? this.buildOperand(piece) : document.createTextNode(piece.text);
-      if (this.operands.length > OPERANDS_AT_FIRST) rest.push(node);
-      else formula.append(node);
+      if (piece.tensor !== undefined) {
+        word.append(this.buildOperand(piece));
+        continue;
+      }
+      // Lines break at spaces only: a bracket stays with the operand that it touches.
+      const [, end, gap, start] = /^(\S*)(\s.*\s|\s)?(\S*)$/s.exec(piece.text);
+      word.append(end);
+      if (gap === undefined) continue;
+      place(word);
+      place(document.createTextNode(gap));
+      word = element("span", "gb-word", start);
     }
+    place(word);
+    formula.append(...shown);
     if (rest.length) formula.append(this.buildShowAll(rest));
     this.result = element("b", "gb-result");
     formula.append(" = ", this.result);
@@ -89,9 +101,8 @@ class ExplanationPanel {
 
   buildShowAll(rest) {
     const more = button("gb-button gb-quiet", `… ${this.board.labels.show_all}`, () => {
-      const first = rest.find((node) => node instanceof HTMLElement);
       more.replaceWith(...rest);
-      first.focus();
+      this.operands[OPERANDS_AT_FIRST].focus();
     });
     return more;
   }

@@ -128,7 +128,9 @@ def test_the_latest_of_two_wins(cats: Model) -> None:
     ("rope.positions", (2,)),
     ("layers.0.mlp.up", (0, slice(2, 5))),
 ])
-def test_beyond_a_shorter_sentence_is_kept_and_inactive(cats: Model, name: str, index: tuple[Any, ...]) -> None:
+def test_beyond_a_shorter_sentence_is_kept_and_inactive(
+    cats: Model, name: str, index: tuple[Any, ...]
+) -> None:
     edit = Edit(name, index, 9.0)
     short, plain = edited(cats, edit, ids="Cats sit"), edited(cats, ids="Cats sit")
     assert short.edits == (edit,)

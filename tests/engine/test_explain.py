@@ -5,6 +5,7 @@ A gradient's recording holds the forward pass too, so explaining it explains bot
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -110,8 +111,6 @@ def leaves(trace: TensorMap, name: str, index: tuple[int, ...]) -> set[tuple[str
 
 def test_evaluate_uses_the_terms_alone(cats_trace: Trace) -> None:
     """The same arithmetic on other numbers gives another value."""
-    from dataclasses import replace
-
     cell = explain(cats_trace, "layers.0.residual1", (0, 0, 0))
     assert cell.op == "add"
     other = replace(cell, terms=tuple(replace(term, value=2.5) for term in cell.terms))
@@ -140,7 +139,7 @@ def test_a_cell_that_does_not_exist(cats_trace: Trace, index: tuple[int, ...]) -
 
 def test_a_tensor_that_does_not_exist(cats_trace: Trace) -> None:
     for request in (explain, gradient):
-        with pytest.raises(EditError, match="no tensor logit$") as raised:
+        with pytest.raises(EditError, match=r"no tensor logit$") as raised:
             request(cats_trace, "logit", (0, 0, 0))
         assert (raised.value.code, raised.value.details) == ("unknown_name", {"name": "logit"})
 

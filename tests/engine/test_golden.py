@@ -26,7 +26,7 @@ PRINTED: list[tuple[str, tuple[int, ...], ArrayLike]] = [
     (f"{ATTENTION}.q_rotated", (0, 0, ON), [-0.6663, 0.0230]),
     (f"{ATTENTION}.k_rotated", (0, 0), [[0.7303, -0.3651], [-1.8665, 0.0567], [-0.6663, 0.0230]]),
     (f"{ATTENTION}.scores", (0, 0, ON), [-0.3500, 0.8803, 0.3143]),
-    ("causal_mask", (), [[0, -np.inf, -np.inf], [0, 0, -np.inf], [0, 0, 0]]),
+    ("causal_mask", (), [[0.0, -np.inf, -np.inf], [0.0, 0.0, -np.inf], [0.0, 0.0, 0.0]]),
     (f"{ATTENTION}.weights", (0, 0, ON), [0.1571, 0.5376, 0.3053]),
     (f"{ATTENTION}.v_heads", (0, 0), [[0.7303, -0.3651], [-0.9608, 1.6013], [0.2981, 0.5963]]),
     (f"{ATTENTION}.head_output", (0, 0, ON), [-0.3108, 0.9856]),
@@ -63,8 +63,9 @@ def test_every_golden_tensor(cats_trace: Trace, golden: dict[str, NDArray[np.flo
 def test_what_the_article_prints(
     cats_trace: Trace, name: str, where: tuple[int, ...], printed: ArrayLike
 ) -> None:
-    assert np.shape(cats_trace[name].data[where]) == np.shape(printed)
-    np.testing.assert_allclose(cats_trace[name].data[where], printed, rtol=0, atol=0.5e-4)
+    actual, expected = cats_trace[name].data[where], np.asarray(printed, dtype=np.float64)
+    assert actual.shape == expected.shape
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=0.5e-4)
 
 
 def test_softmax_of_small_and_large_scores(cats: Model) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from numpy.typing import NDArray
 
@@ -49,7 +50,7 @@ def test_names_and_their_order(trace: Trace) -> None:
     assert list(trace) == NAMES
 
 
-def test_design_names_stand_in_that_order_but_for_heads(golden: dict[str, NDArray[object]]) -> None:
+def test_design_names_stand_in_that_order_but_for_heads(golden: dict[str, NDArray[np.float64]]) -> None:
     """The golden file lists q, q_heads, k, k_heads …, in order of its own computation."""
     assert [name for name in NAMES if name in golden] == list(golden)
 

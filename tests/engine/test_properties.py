@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import Edit, Model, Tensor, Trace, run
+from engine import Edit, Tensor, Trace, run
 from tests.conftest import Reference
 from tests.engine.support import Array, assign, model_with, steps
 
