@@ -7,7 +7,7 @@ lesson.show(
     "lm_head",
     section(
         "section_candidates", grid("final_norm.output", position="last"), op("×"), grid("lm_head.weight"), op("="),
-        grid("contributions"), note="note_contributions",
+        grid("contributions"), op("Σ"), grid("logits", position="last"), note="note_contributions",
     ),
     section(
         "section_logits", grid("logits", rows="vocabulary"), op("softmax"), grid("probabilities", rows="vocabulary"),

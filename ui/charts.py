@@ -37,18 +37,18 @@ def rope_plane(state: State) -> dict[str, Any]:
     choices, trace = state.choices, state.trace
     first, second = pair_members(0, state.model.config.rope_pairing, state.model.config.head_size)
     series: list[Series] = []
-    for letter, colour in (("q", BLUE), ("k", RED)):
-        for stage, dash, opacity in (("heads", "dot", 0.55), ("rotated", "solid", 1.0)):
+    for letter, colour, width in (("q", BLUE, 6), ("k", RED, 2)):
+        for stage, dash, opacity in (("heads", "dot", 0.5), ("rotated", "solid", 0.9)):
             name = f"layers.{choices.layer}.attention.{letter}_{stage}"
             points = trace[name].data[0, choices.head][:, [first, second]]
             series.append(_arrows(
                 points, [naming.token_label(state.model, token) for token in state.ids],
-                state.say(f"chart_{stage}", letter=letter), colour, dash, opacity,
+                state.say(f"chart_{stage}", letter=letter), colour, width, dash, opacity,
             ))
     reach = max(1.0, *(float(np.nanmax(np.abs(one["reach"]))) for one in series)) * 1.15
     for one in series:
         del one["reach"]
-    span = {"range": [-reach, reach], "zeroline": True}
+    span = {"range": [-reach, reach], "zeroline": True, "constrain": "domain"}
     return figure(
         series, state.say("chart_plane", head=choices.head, first=first, second=second), f"d{first}", f"d{second}",
         xaxis={"title": {"text": f"d{first}"}, **span},
@@ -56,7 +56,8 @@ def rope_plane(state: State) -> dict[str, Any]:
     )
 
 
-def _arrows(points: Any, labels: list[str], name: str, colour: str, dash: str, opacity: float) -> Series:
+def _arrows(points: Any, labels: list[str], name: str, colour: str, width: int, dash: str,
+            opacity: float) -> Series:
     """Lines from the origin to every point, with the token at its tip."""
     x: list[float | None] = []
     y: list[float | None] = []
@@ -67,7 +68,7 @@ def _arrows(points: Any, labels: list[str], name: str, colour: str, dash: str, o
         text += ["", label if dash == "solid" else "", ""]
     return {
         "type": "scatter", "mode": "lines+markers+text", "x": x, "y": y, "text": text, "name": name,
-        "textposition": "top center", "opacity": opacity, "line": {"color": colour, "dash": dash, "width": 2},
+        "textposition": "top center", "opacity": opacity, "line": {"color": colour, "dash": dash, "width": width},
         "marker": {"size": 7, "color": colour}, "hovertemplate": "%{x:.4f}, %{y:.4f}<extra>%{fullData.name}</extra>",
         "reach": points if np.isfinite(points).all() else np.ones(1),
     }

@@ -12,7 +12,7 @@ import numpy as np
 from engine import Trace, presets
 from engine.types import Array
 from ui import flow, naming, runs, text
-from ui.layout import Block, Flow, Grid, Heads, Item, Operator, Slider, Stages, Switch
+from ui.layout import Block, Fixed, Flow, Grid, Heads, Item, Operator, Slider, Stages, Switch
 
 DENSE_CELLS = 700
 CONDENSED_ROWS = 32
@@ -121,13 +121,12 @@ class Drawing:
 
     def block(self, block: Block) -> dict[str, Any]:
         """One box of a data-flow picture, with the last position's numbers in it."""
-        shown = None
-        shape = ""
+        shown, shape = None, ""
         if block.tensor is not None:
             tensor = self.trace[block.tensor]
             shape = naming.shape_text(tensor)
-            if tensor.axes[-1] == "feature" and len(tensor.axes) == 3:
-                shown = self.grid(Grid(block.tensor, fixed=(("position", "last"),)))
+            place: Fixed = (("position", "last"),) if tensor.axes[-1] != "position" else ()
+            shown = self.grid(Grid(block.tensor, columns=tensor.axes[-1], fixed=place))
         layer = block.group.removeprefix("layer ") if block.group else ""
         return {
             "id": block.id, "label": self.say(block.label), "shape": shape, "lesson": block.lesson,

@@ -11,20 +11,23 @@ from ui.state import State, current
 
 def show(state: State) -> None:
     """Preset, and for the scratch model its seed and RoPE pairing."""
+    # Streamlit keeps a choice by its label, so each language has widgets of its own; the preset is
+    # in the key as well, because another preset brings its own seed and pairing.
+    suffix = f"{state.choices.language}_{state.choices.preset}"
     with st.sidebar:
         st.selectbox(
             state.say("preset"), presets.NAMES, index=presets.NAMES.index(state.choices.preset),
-            format_func=lambda name: state.say(f"preset_{name}"), key="setting_preset",
-            on_change=lambda: current().switch_preset(st.session_state["setting_preset"]),
+            format_func=lambda name: state.say(f"preset_{name}"), key=f"preset_{suffix}",
+            on_change=lambda: current().switch_preset(st.session_state[f"preset_{suffix}"]),
         )
         st.caption(state.say(f"preset_{state.choices.preset}_note"))
         if state.choices.preset == "scratch":
             st.number_input(
-                state.say("seed"), 0, presets.LARGEST_SEED, value=state.choices.seed, key="setting_seed",
-                on_change=lambda: current().choose(seed=int(st.session_state["setting_seed"])),
+                state.say("seed"), 0, presets.LARGEST_SEED, value=state.choices.seed, key=f"seed_{suffix}",
+                on_change=lambda: current().choose(seed=int(st.session_state[f"seed_{suffix}"])),
             )
             st.selectbox(
                 state.say("pairing"), PAIRINGS, index=PAIRINGS.index(state.choices.pairing),
-                format_func=lambda name: state.say(f"pairing_{name}"), key="setting_pairing",
-                on_change=lambda: current().choose(pairing=st.session_state["setting_pairing"]),
+                format_func=lambda name: state.say(f"pairing_{name}"), key=f"pairing_{suffix}",
+                on_change=lambda: current().choose(pairing=st.session_state[f"pairing_{suffix}"]),
             )

@@ -110,9 +110,10 @@ class State:
         run(self.model, [list(self.ids)], edits=edits, base=self.trace, program=programs.lessons)
         merge = gesture is not None and gesture == self.gesture and self.cursor > 0
         kept = self.history[: self.cursor if merge else self.cursor + 1]
-        self.history = [*kept, edits][-MOST_STEPS:]
+        came_back = merge and edits == kept[-1]
+        self.history = kept if came_back else [*kept, edits][-MOST_STEPS:]
         self.cursor = len(self.history) - 1
-        self.gesture = gesture
+        self.gesture = None if came_back else gesture
 
     def move(self, step: int) -> None:
         """Undo (−1) or redo (+1)."""

@@ -68,8 +68,7 @@ class Board {
     this.lastDatumAt = 0;
     this.root = element("div", "gb gb-board");
     this.listeners = new AbortController();
-    const { signal } = this.listeners;
-    document.addEventListener("keydown", (event) => handlePageKey(this, event), { signal });
+    document.addEventListener("keydown", (event) => handlePageKey(this, event), { signal: this.listeners.signal });
     attachCellEvents(this, this.root);
     enableDragging(this, this.root);
   }
@@ -105,10 +104,7 @@ class Board {
 
   build(frame) {
     const focused = cellAt(document.activeElement)?.reference;
-    this.frame = frame;
-    this.labels = frame.labels;
-    this.grids = [];
-    this.controls = [];
+    Object.assign(this, { frame, labels: frame.labels, grids: [], controls: [], revealed: undefined });
     this.message = this.buildMessage();
     this.explanation = new ExplanationPanel(this);
     this.editorBar = new EditorBar(this);
@@ -162,6 +158,18 @@ class Board {
     this.editorBar.draw(this.live.editor);
     this.dock.hidden = !this.live.explanation && !this.live.editor;
     this.marks.draw(this.selected);
+    if (isDatum) this.reveal(this.live.selected);
+  }
+
+  /** The dock must not lie over the cell that it speaks about. A page that opens does not scroll. */
+  reveal(selected) {
+    const reference = selected && referenceOf(selected.tensor, selected.index);
+    if (reference === this.revealed) return;
+    const isOpening = this.revealed === undefined;
+    this.revealed = reference;
+    this.root.style.setProperty("--gb-dock-height", `${this.dock.offsetHeight}px`);
+    const behavior = REDUCED_MOTION.matches ? "instant" : "smooth";
+    if (!isOpening) this.cellsByReference.get(reference)?.td.scrollIntoView({ block: "nearest", inline: "nearest", behavior });
   }
 
   drawMessage(message) {
@@ -244,6 +252,13 @@ class Board {
     return selection.type === "select" ? selection : null;
   }
 
+  /** Leaves the page to a second copy of this module. */
+  retire() {
+    this.listeners.abort();
+    this.root.remove();
+    this.strip?.root.remove();
+  }
+
   // ---- facts about a cell, on the page or not
 
   shownValue({ tensor, index }) {
@@ -272,7 +287,7 @@ const predecessor = window.glassbox;
 predecessor?.retire?.();
 window.glassbox = {
   push: ([kind, component]) => board.receive(kind, component),
-  retire: () => board.listeners.abort(),
+  retire: () => board.retire(),
   parcels: () => Object.entries(board.parcels),
 };
 for (const [kind, component] of predecessor?.parcels?.() ?? predecessor ?? []) board.receive(kind, component);

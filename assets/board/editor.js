@@ -1,6 +1,7 @@
 // Changing a number: typing, stepping, dragging, and the bar with the slider.
 
 const PIXELS_PER_RANGE = 200;
+const SLIDER_STEPS_PER_STEP = 5;
 const DRAG_THRESHOLD_PIXELS = 4;
 const DEFAULT_RANGE = [-2, 2];
 
@@ -278,7 +279,7 @@ class EditorBar {
     if (!this.slider.matches(":active")) {
       Object.assign(this.slider, { min: low, max: high, step: "any" });
       this.slider.value = Number.isFinite(value) ? value : low;
-      this.slider.step = stepOf([low, high]) / 10;
+      this.slider.step = stepOf([low, high]) / SLIDER_STEPS_PER_STEP;
     }
     setText(this.low, formatBound(low));
     setText(this.high, formatBound(high));

@@ -55,7 +55,8 @@ class ExplanationPanel {
 
   buildFormula({ title, pieces }) {
     const formula = element("div", "gb-formula");
-    formula.append(element("span", "gb-formula-title", title), " = ");
+    formula.append(element("span", "gb-formula-title", title));
+    if (pieces.length) formula.append(" = ");
     this.operands = [];
     const shown = [];
     const rest = [];

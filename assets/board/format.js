@@ -3,7 +3,7 @@
 const MINUS = "\u2212";
 const FIXED_DECIMALS = 4;
 const SMALLEST_FIXED = 0.00005;
-const SMALLEST_EXPONENTIAL = 1e5;
+const FIXED_LIMIT = 1e5;
 const STEPS_PER_RANGE = 80;
 
 /** Little-endian Float64 numbers out of base64. */
@@ -37,7 +37,7 @@ function formatNumber(value, isInteger = false) {
   const size = Math.abs(value);
   if (size === 0) return (0).toFixed(FIXED_DECIMALS);
   if (size < SMALLEST_FIXED) return formatExponential(value, 1);
-  if (size >= SMALLEST_EXPONENTIAL) return formatExponential(value, 3);
+  if (size >= FIXED_LIMIT) return formatExponential(value, 3);
   return withTypographicMinus(value.toFixed(FIXED_DECIMALS));
 }
 

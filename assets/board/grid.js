@@ -169,7 +169,7 @@ class Grid {
       const isSame = cell.look !== undefined && sameNumber(value, cell.value);
       if (isSame && cell.look === look) continue;
       if (flash && cell.look !== undefined && !isSame) flashCell(cell.td);
-      Object.assign(cell, { value, look });
+      Object.assign(cell, { value, look, edited });
       this.drawCell(cell, mode, scale);
       cell.td.classList.toggle("gb-edited", edited);
       cell.td.classList.toggle("gb-pending", waiting !== undefined);
@@ -218,8 +218,15 @@ class Grid {
     td.dataset.heat = heatOf(shade, showsDelta && !changed);
     td.style.setProperty("--gb-a", shadeStrength(shade, isShare ? 1 : scale).toFixed(3));
     td.classList.toggle("gb-changed", changed);
-    td.title = `${cell.label}\n= ${formatExact(value)}` +
-      (changed ? `\n${this.labels.was} ${formatExact(baseline)}` : "");
+    td.title = this.tooltip(cell, changed, baseline);
+  }
+
+  /** Also says in words what ring and corner mark say in colour. */
+  tooltip({ label, value, edited }, changed, baseline) {
+    const lines = [label, `= ${formatExact(value)}`];
+    if (changed) lines.push(`${this.labels.was} ${formatExact(baseline)}`);
+    if (edited) lines.push(this.isEditable ? this.labels.edited : this.labels.overridden);
+    return lines.join("\n");
   }
 
   showReadout(cell) {

@@ -97,6 +97,7 @@ class Strip {
   write(isWriting) {
     this.isWriting = isWriting;
     this.sentText = null;
+    if (!isWriting && this.board.live.strip.text_error) this.board.send({ type: "text_cancel" });
     this.board.drawStrip();
     if (!isWriting) this.hosts.sentence.querySelector("button").focus();
     else this.sentenceField.select();
@@ -160,6 +161,7 @@ class Strip {
   buildModes({ mode }) {
     const group = element("span", "gb-modes");
     group.setAttribute("role", "radiogroup");
+    group.setAttribute("aria-label", this.labels.view);
     for (const value of MODES) {
       const choice = element("label", "gb-mode");
       const radio = element("input");

@@ -75,6 +75,14 @@ def test_by_hand(cats_trace: Trace) -> None:
     assert gradients["logits"].data.sum() == 1.0
 
 
+def test_the_largest_score_is_a_number_that_does_not_move(cats_trace: Trace) -> None:
+    """shifted = x − max: −1 for the maximum, where the gradient ends, and 1 for x."""
+    name = "layers.1.attention.weights"
+    gradients = gradient(cats_trace, f"{name}.shifted", (0, 1, 2, 0))
+    assert gradients[f"{name}.max"].data[0, 1].tolist() == [0, 0, -1]
+    assert gradients["layers.1.attention.masked_scores"].data[0, 1, 2].tolist() == [1, 0, 0]
+
+
 def test_only_what_is_upstream(cats_trace: Trace) -> None:
     gradients = gradient(cats_trace, "layers.0.attention.scores", (0, 0, 2, 1))
     assert {"layers.0.attention.Wq", "embedding.weight", "rope.positions"} <= set(gradients)
