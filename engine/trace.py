@@ -159,14 +159,16 @@ def run(model: Model, inputs: Inputs, *, edits: Sequence[Edit] = (), base: Trace
     Raises `InputError` for a sentence that the model cannot read, `EditError` for a wrong edit.
     """
     ids = read_ids(model, inputs)
-    plan = forward_plan(model.config, ids.shape, model.dtype.str, program)
     edits = tuple(edits)
-    changes = by_slot(plan, edits)
+    fits = base is not None and (base.model, base.program, base.ids.shape) == (model, program, ids.shape)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        if base is not None and base.recording.plan is plan and base.model is model:
-            recording = _rerun(plan, model, ids, changes, base)
+        if fits and base is not None:
+            # its own plan, which the cache may have let go by now
+            plan = base.recording.plan
+            recording = _rerun(plan, model, ids, by_slot(plan, edits), base)
         else:
-            recording = _run(plan, model, ids, changes)
+            plan = forward_plan(model.config, ids.shape, model.dtype.str, program)
+            recording = _run(plan, model, ids, by_slot(plan, edits))
     return Trace(recording, model, ids, edits, program)
 
 

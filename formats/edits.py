@@ -8,11 +8,12 @@ any other double nine.
 
 from __future__ import annotations
 
+import re
 import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
 from binascii import crc_hqx
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from itertools import groupby
 from math import inf
@@ -52,9 +53,13 @@ NAMED_IN_FULL = 255
 _MODEL_CODES = {name: code for code, name in enumerate(MODEL_NAMES)}
 _LAYER_CODES = {name: code + 128 for code, name in enumerate(LAYER_NAMES)}
 
+# a number that comes back from its digits as it was
+_PLAIN_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
+
 _DOUBLE, _MINUS_INFINITY = 255, 254
 _LARGEST_EXPONENT = 63
 _DECIMAL_DIGITS = 12
+_MOST_BITS = 70
 
 
 class LinkError(ValueError):
@@ -71,8 +76,7 @@ def encode(edits: Sequence[Edit]) -> str:
         body += _name(name) + _unsigned(len(members) * PART_COUNTS + parts)
         for edit in members:
             body += b"".join(_part(part) for part in edit.index) + _value(edit.value)
-    body += struct.pack(">H", crc_hqx(bytes(body), 0))
-    return urlsafe_b64encode(bytes(body)).decode().rstrip("=")
+    return _text(bytes(body) + _checksum(bytes(body)))
 
 
 def decode(text: str) -> tuple[Edit, ...]:
@@ -83,7 +87,10 @@ def decode(text: str) -> tuple[Edit, ...]:
         raw = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
     except (Base64Error, ValueError) as error:
         raise LinkError("not base64url") from error
-    if len(raw) < 4 or struct.unpack(">H", raw[-2:])[0] != crc_hqx(raw[:-2], 0):
+    # the decoder passes over foreign characters and spare bits
+    if _text(raw) != text:
+        raise LinkError("not base64url")
+    if len(raw) < 4 or raw[-2:] != _checksum(raw[:-2]):
         raise LinkError("the checksum does not fit")
     if raw[0] != VERSION:
         raise LinkError(f"version {raw[0]} is not known")
@@ -103,12 +110,20 @@ def decode(text: str) -> tuple[Edit, ...]:
     return tuple(edits)
 
 
+def _text(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _checksum(body: bytes) -> bytes:
+    # inverted: a plain CRC still fits when zeros are added behind it
+    return struct.pack(">H", crc_hqx(body, 0) ^ 0xFFFF)
+
+
 def _name(name: str) -> bytes:
     if name in _MODEL_CODES:
         return bytes([_MODEL_CODES[name]])
-    _, dot, rest = name.partition("layers.")
-    layer, _, inner = rest.partition(".")
-    if dot and layer.isdigit() and inner in _LAYER_CODES:
+    layers, layer, inner = [*name.split(".", 2), "", ""][:3]
+    if layers == "layers" and _PLAIN_NUMBER.fullmatch(layer) and inner in _LAYER_CODES:
         return bytes([_LAYER_CODES[inner]]) + _unsigned(int(layer))
     text = name.encode()
     return bytes([NAMED_IN_FULL]) + _unsigned(len(text)) + text
@@ -173,6 +188,8 @@ class _Reader:
             if byte < 128:
                 return number
             shift += 7
+            if shift > _MOST_BITS:
+                raise LinkError("a number is too long")
 
     def take(self, count: int) -> bytes:
         if self.at + count > len(self.raw):

@@ -16,7 +16,8 @@ from engine import Tensor, Trace
 def to_npz(trace: Trace) -> bytes:
     """Every tensor by name in NumPy's compressed archive; read it with `numpy.load`."""
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **{name: tensor.data for name, tensor in trace.items()})
+    arrays: dict[str, Any] = {name: tensor.data for name, tensor in trace.items()}
+    np.savez_compressed(buffer, **arrays)
     return buffer.getvalue()
 
 

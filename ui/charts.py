@@ -8,9 +8,10 @@ import numpy as np
 
 from engine.operands import pair_members
 from ui import naming
-from ui.drawing import vocabulary_rows
 from ui.board import view
+from ui.drawing import vocabulary_rows
 from ui.state import State
+from ui.text import number
 
 BLUE, RED, GREY = "#3b78d8", "#d05a5a", "#98a1b3"
 HEIGHT = 380
@@ -50,7 +51,8 @@ def rope_plane(state: State) -> dict[str, Any]:
         del one["reach"]
     span = {"range": [-reach, reach], "zeroline": True, "constrain": "domain"}
     return figure(
-        series, state.say("chart_plane", head=choices.head, first=first, second=second), f"d{first}", f"d{second}",
+        series, state.say("chart_plane", head=choices.head, first=first, second=second),
+        f"d{first}", f"d{second}",
         xaxis={"title": {"text": f"d{first}"}, **span},
         yaxis={"title": {"text": f"d{second}"}, "scaleanchor": "x", **span}, height=460,
     )
@@ -68,8 +70,9 @@ def _arrows(points: Any, labels: list[str], name: str, colour: str, width: int, 
         text += ["", label if dash == "solid" else "", ""]
     return {
         "type": "scatter", "mode": "lines+markers+text", "x": x, "y": y, "text": text, "name": name,
-        "textposition": "top center", "opacity": opacity, "line": {"color": colour, "dash": dash, "width": width},
-        "marker": {"size": 7, "color": colour}, "hovertemplate": "%{x:.4f}, %{y:.4f}<extra>%{fullData.name}</extra>",
+        "textposition": "top center", "opacity": opacity,
+        "line": {"color": colour, "dash": dash, "width": width}, "marker": {"size": 7, "color": colour},
+        "hovertemplate": "%{x:.4f}, %{y:.4f}<extra>%{fullData.name}</extra>",
         "reach": points if np.isfinite(points).all() else np.ones(1),
     }
 
@@ -95,7 +98,8 @@ def scaled_probabilities(state: State) -> dict[str, Any]:
     """Probabilities of the candidates for the scaled stream, with the final norm and without."""
     rows = sorted(vocabulary_rows(view(state), embedding=False))
     series = [
-        _bars(state, rows, state.trace[f"scaled.{path}.probabilities"].data[0], state.say(f"chart_{path}"), colour)
+        _bars(state, rows, state.trace[f"scaled.{path}.probabilities"].data[0],
+              state.say(f"chart_{path}"), colour)
         for path, colour in (("with_norm", BLUE), ("without_norm", RED))
     ]
     return figure(
@@ -110,6 +114,6 @@ def _bars(state: State, rows: list[int], numbers: Any, name: str, colour: str) -
         "type": "bar", "orientation": "h", "name": name, "marker": {"color": colour},
         "y": [f"{naming.token_label(state.model, row)} · {row}" for row in rows],
         "x": [float(numbers[row]) if np.isfinite(numbers[row]) else None for row in rows],
-        "text": [f"{numbers[row]:.4f}".replace("-", "−") for row in rows], "textposition": "auto",
+        "text": [number(float(numbers[row])) for row in rows], "textposition": "auto",
         "hovertemplate": "%{x}<extra>%{y}</extra>",
     }

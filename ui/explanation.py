@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
+from dataclasses import replace
+from math import inf, isfinite
 from types import MappingProxyType
 from typing import Any
 
 from engine import Cell, Term, explain
 from engine.explain import LEAVES
+from engine.operands import operand_cells
 from engine.rearrangement import is_first_member
 from engine.types import Index
 from ui import naming
@@ -27,7 +29,7 @@ def explanation(state: State, name: str, index: Index) -> dict[str, Any]:
         "value": finite(cell.value),
         "pieces": pieces(state, shown),
         "words": words(state, cell),
-        "numpy": repr(cell.value) if cell.computed else numpy_line(cell),
+        "numpy": literal(cell.value) if cell.computed else numpy_line(cell),
         "trail": [
             {"title": naming.cell_title(state.model, state.ids, state.trace[step], step, place),
              "tensor": step, "index": list(place)}
@@ -42,8 +44,15 @@ def finite(value: float) -> float | str:
     return value if isfinite(value) else {"inf": "inf", "-inf": "-inf"}.get(str(value), "nan")
 
 
+def literal(value: float) -> str:
+    """The number as it is written in Python."""
+    return repr(value) if isfinite(value) else f"{'-' if value < 0 else ''}np.{str(abs(value))}"
+
+
 def words(state: State, cell: Cell) -> str:
     """One sentence on what the operation does, or on what kind of leaf this is."""
+    if is_empty_row(cell):
+        return state.say("explain_empty_row")
     if cell.op == "constant":
         specific = f"explain_constant_{cell.tensor.name}"
         return state.say(specific if specific in _CONSTANTS else "explain_constant")
@@ -79,7 +88,22 @@ def _operand(state: State, term: Term) -> Piece:
 
 def _groups(cell: Cell) -> Groups:
     count = 1 + max(term.input for term in cell.terms)
-    return [[term for term in cell.terms if term.input == number] for number in range(count)]
+    return [[_named(term) for term in cell.terms if term.input == number] for number in range(count)]
+
+
+def _named(term: Term) -> Term:
+    """The operand; for a copy that has no name of its own, the cell that it is a copy of."""
+    while term.name is None:
+        (source,), ((index,),) = term.tensor.inputs, operand_cells(term.tensor.node, term.index, None)
+        term = replace(term, tensor=source, index=index)
+    return term
+
+
+def is_empty_row(cell: Cell) -> bool:
+    """Whether the cell belongs to a softmax over nothing but −∞, which gives zeros by agreement."""
+    if cell.op == "max":
+        return all(term.value == -inf for term in cell.terms)
+    return cell.op == "share" and all(term.value == 0 for term in cell.terms)
 
 
 Part = Piece | Term
@@ -142,7 +166,12 @@ def numpy_line(cell: Cell) -> str:
     """One line of Python that gives the value from `trace`; `np` is NumPy."""
     if cell.op in LEAVES:
         return _at(cell.terms[0])
-    return NUMPY[cell.op](cell, _groups(cell))
+    line = NUMPY[cell.op](cell, _groups(cell))
+    if cell.op == "max" and is_empty_row(cell):
+        return f"np.nan_to_num({line}, neginf=0.0)"
+    if cell.op == "share" and cell.terms[1].value == 0:
+        return f"{line} if {_at(cell.terms[1])} else 0.0"
+    return line
 
 
 def _at(term: Term) -> str:
@@ -157,7 +186,10 @@ def _vector(cell: Cell, groups: Groups, number: int) -> str:
     """The cells of one input along the summed axis."""
     entries = cell.tensor.node.maps[number]
     first = groups[number][0]
-    parts = [":" if entry[0] == "sum" else str(place) for entry, place in zip(entries, first.index, strict=True)]
+    parts = [
+        ":" if entry[0] == "sum" else str(place)
+        for entry, place in zip(entries, first.index, strict=True)
+    ]
     return _data(str(first.name), parts)
 
 

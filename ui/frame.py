@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from engine import Model, Trace
+from engine.plan import Node
 from ui import naming, text
 from ui.drawing import Drawing, ResolvedGrid, View
 from ui.layout import Section
@@ -43,7 +44,8 @@ def build(lesson: str, sections: tuple[Section, ...], view: View) -> Frame:
     names = frozenset(name for grid in drawing.resolved for name, _ in grid.parts)
     data: dict[str, Any] = {
         "labels": dict(text.catalogue(view.language)),
-        "tokens": tokens(trace.model, view.ids), "layout": layout, "grids": drawing.grids, "rules": rules(trace, names),
+        "tokens": tokens(trace.model, view.ids), "layout": layout, "grids": drawing.grids,
+        "rules": rules(trace, names),
     }
     digest = hashlib.blake2b(json.dumps([lesson, data], sort_keys=True).encode(), digest_size=8)
     data["version"] = digest.hexdigest()
@@ -70,16 +72,21 @@ def rules(trace: Trace, shown: frozenset[str]) -> dict[str, Any]:
         if node.slot in wanted:
             wanted.update(slot for slot in node.inputs if reaches[slot] or plan.nodes[slot].name in shown)
     return {
-        str(plan.nodes[slot].name): {
+        _key(plan.nodes[slot]): {
             "shape": list(plan.nodes[slot].shape),
             "inputs": [
-                {"tensor": plan.nodes[source].name, "map": [_rule(entry) for entry in entries]}
+                {"tensor": _key(plan.nodes[source]), "map": [_rule(entry) for entry in entries]}
                 for source, entries in zip(plan.nodes[slot].inputs, plan.nodes[slot].maps, strict=True)
                 if source in wanted
             ],
         }
         for slot in sorted(wanted)
     }
+
+
+def _key(node: Node) -> str:
+    """The name of a tensor; a step without one gets a word that no tensor has."""
+    return node.name or f"step {node.slot}"
 
 
 def _rule(entry: tuple[Any, ...]) -> list[Any]:
