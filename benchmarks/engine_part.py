@@ -96,27 +96,27 @@ def _tolerance(model: Model) -> dict[str, float]:
 
 def _edits(title: str, model: Model, ids: Integers, seconds: float, places: dict[str, str]) -> None:
     """Reruns that reuse what lies upstream of an edit, beside the full run with the same edit."""
-    samples = {}
+    rows = []
     for label, name in places.items():
         row = int(ids[0, 0]) if name == "embedding.weight" else 0
-        values = cycle((0.25, 0.5))
-        edits = {value: (Edit(name, (row, 1), value),) for value in (0.25, 0.5)}
-        last = run(model, ids, edits=edits[0.5])
+        samples = interleaved(_rerun_and_full(model, ids, name, row), seconds / len(places))
+        rerun, full = (median(samples[kind]) for kind in ("rerun", "full run"))
+        rows.append((label, milliseconds(rerun), milliseconds(full), f"{rerun / full:.2f}", len(samples["rerun"])))
+    table(title, ("rerun ms", "full run ms", "rerun ÷ full", "runs"), rows)
 
-        def rerun(edits: Any = edits, values: Any = values) -> None:
-            nonlocal last
-            last = run(model, ids, edits=edits[next(values)], base=last)  # noqa: B023 (called at once)
 
-        def full(edits: Any = edits) -> Trace:
-            return run(model, ids, edits=edits[0.25])
-        again, whole = run(model, ids, edits=edits[0.25], base=last), full()
-        if not np.array_equal(again["logits"].data, whole["logits"].data):
-            raise AssertionError(f"a rerun after an edit of {name} does not equal a full run")
-        samples |= {
-            f"{key}, {label}": times for key, times in interleaved(
-                {"rerun": rerun, "full run": full}, seconds / len(places)).items()
-        }
-    compare(title, samples, next(name for name in samples if name.startswith("full")))
+def _rerun_and_full(model: Model, ids: Integers, name: str, row: int) -> dict[str, Call]:
+    edits = {value: (Edit(name, (row, 1), value),) for value in (0.25, 0.5)}
+    values = cycle(edits)
+    last = run(model, ids, edits=edits[0.5])
+    again = run(model, ids, edits=edits[0.25], base=last)
+    if not np.array_equal(again["logits"].data, run(model, ids, edits=edits[0.25])["logits"].data):
+        raise AssertionError(f"a rerun after an edit of {name} does not equal a full run")
+
+    def rerun() -> None:
+        nonlocal last
+        last = run(model, ids, edits=edits[next(values)], base=last)
+    return {"rerun": rerun, "full run": lambda: run(model, ids, edits=edits[0.25])}
 
 
 def _questions(model: Model, ids: Integers, seconds: float) -> None:

@@ -8,7 +8,8 @@ lesson.show(
     section("section_layer_flow", Flow("layer"), note="note_flow"),
     section(
         "section_stream", grid("{input}", title="stream_in"), op("+"),
-        grid("layers.{layer}.attention.output"), op("="), grid("layers.{layer}.residual1"), op("+"), grid("layers.{layer}.mlp.output"), op("="),
+        grid("layers.{layer}.attention.output"), op("="), grid("layers.{layer}.residual1"), op("+"),
+        grid("layers.{layer}.mlp.output"), op("="),
         grid("layers.{layer}.output", title="stream_out"),
     ),
 )

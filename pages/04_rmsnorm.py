@@ -12,7 +12,7 @@ lesson.show(
     ),
     section(
         "section_norm1_scale", grid("{input}", title="stream_in"), op("÷"), grid("layers.{layer}.norm1.rms"),
-        op("="), grid("layers.{layer}.norm1.normalized"), op("×"), grid("layers.{layer}.norm1.weight"), op("="),
-        grid("layers.{layer}.norm1.output"),
+        op("="), grid("layers.{layer}.norm1.normalized"), op("×"), grid("layers.{layer}.norm1.weight"),
+        op("="), grid("layers.{layer}.norm1.output"),
     ),
 )

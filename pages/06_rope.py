@@ -6,10 +6,10 @@ from ui.layout import Slider, grid, op, section
 lesson.show(
     "rope",
     section(
-        "section_angles", Slider(grid("rope.offset"), "slider_offset", 0, 20, 1), grid("rope.positions", limits=(0, 20)),
-        op("+"), grid("rope.offset", limits=(0, 20)), op("="), grid("rope.shifted"), op("×"),
-        grid("rope.frequencies"), op("="), grid("rope.angles"), op("sign_cos_sin"), grid("rope.cosines"),
-        grid("rope.sines"),
+        "section_angles", Slider(grid("rope.offset"), "slider_offset", 0, 20, 1),
+        grid("rope.positions", limits=(0, 20)), op("+"), grid("rope.offset", limits=(0, 20)), op("="),
+        grid("rope.shifted"), op("×"), grid("rope.frequencies"), op("="), grid("rope.angles"),
+        op("sign_cos_sin"), grid("rope.cosines"), grid("rope.sines"),
     ),
     section(
         "section_turn", grid("layers.{layer}.attention.q_heads"), op("sign_turn"),

@@ -17,12 +17,16 @@ lesson.show(
     ),
     section(
         "section_softmax", grid("layers.{layer}.attention.masked_scores"), op("−"),
-        grid("layers.{layer}.attention.weights.max"), op("="), grid("layers.{layer}.attention.weights.shifted"),
-        op("exp"), grid("layers.{layer}.attention.weights.exp"), op("÷"),
-        grid("layers.{layer}.attention.weights.sum"), op("="), grid("layers.{layer}.attention.weights"),
+        grid("layers.{layer}.attention.weights.max"), op("="),
+        grid("layers.{layer}.attention.weights.shifted"), op("exp"),
+        grid("layers.{layer}.attention.weights.exp"), op("÷"), grid("layers.{layer}.attention.weights.sum"),
+        op("="), grid("layers.{layer}.attention.weights"),
         note="note_softmax",
     ),
-    section("section_edit", grid("layers.{layer}.attention.Wq"), grid("layers.{layer}.attention.Wk"), note="note_edit"),
+    section(
+        "section_edit", grid("layers.{layer}.attention.Wq"), grid("layers.{layer}.attention.Wk"),
+        note="note_edit",
+    ),
     section(
         "section_scale", grid("softmax_demo.small"), op("softmax"), grid("softmax_demo.small_weights"),
         op("×"), grid("softmax_demo.factor", limits=(0.1, 20.0)), op("="), grid("softmax_demo.large"),

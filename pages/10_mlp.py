@@ -10,7 +10,7 @@ lesson.show(
         grid("layers.{layer}.mlp.up"), op("ReLU"), grid("layers.{layer}.mlp.activation"), note="note_relu",
     ),
     section(
-        "section_down", grid("layers.{layer}.mlp.activation"), op("@"), grid("layers.{layer}.mlp.W_down"), op("="),
-        grid("layers.{layer}.mlp.output"),
+        "section_down", grid("layers.{layer}.mlp.activation"), op("@"), grid("layers.{layer}.mlp.W_down"),
+        op("="), grid("layers.{layer}.mlp.output"),
     ),
 )

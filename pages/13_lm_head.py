@@ -6,15 +6,17 @@ from ui.layout import grid, op, section
 lesson.show(
     "lm_head",
     section(
-        "section_candidates", grid("final_norm.output", position="last"), op("×"), grid("lm_head.weight"), op("="),
-        grid("contributions"), op("Σ"), grid("logits", position="last"), note="note_contributions",
+        "section_candidates", grid("final_norm.output", position="last"), op("×"), grid("lm_head.weight"),
+        op("="), grid("contributions"), op("Σ"), grid("logits", position="last"), note="note_contributions",
     ),
     section(
-        "section_logits", grid("logits", rows="vocabulary"), op("softmax"), grid("probabilities", rows="vocabulary"),
+        "section_logits", grid("logits", rows="vocabulary"), op("softmax"),
+        grid("probabilities", rows="vocabulary"),
         note="note_logits",
     ),
     section(
-        "section_shares", grid("probabilities.max"), grid("probabilities.sum"), grid("probabilities.exp", rows="vocabulary"),
+        "section_shares", grid("probabilities.max"), grid("probabilities.sum"),
+        grid("probabilities.exp", rows="vocabulary"),
         note="note_shares",
     ),
     chart=charts.next_token_bars,

@@ -57,7 +57,9 @@ def parse(query: Mapping[str, str], language: str) -> State:
     state.choose(
         layer=_below(query.get("layer", "1"), config.layers + 1, first=1) - 1,
         head=_below(query.get("head", "0"), config.heads),
-        rows=tuple(_below(row, config.vocab_size) for row in query.get("rows", "").split(".") if row)[:MOST_ROWS],
+        rows=tuple(
+            _below(row, config.vocab_size) for row in query.get("rows", "").split(".") if row
+        )[:MOST_ROWS],
     )
     edits = edit_links.decode(query.get("edits", ""))
     if edits:

@@ -31,7 +31,7 @@ _board = st.components.v2.component("glassbox_board", js=_read("stub_board.js"),
 def strip(state: State) -> None:
     """The place of the strip, and the code of the board."""
     with st.container(key="glassbox_strip_place"):
-        _strip(key="strip", data={"labels": dict(text.catalogue(state.choices.language))})
+        _strip(key="strip", data={"labels": text.board_labels(state.choices.language)})
 
 
 def view(state: State) -> View:

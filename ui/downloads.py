@@ -15,7 +15,8 @@ def show(state: State) -> None:
         st.caption(state.say("downloads_note"))
         columns = st.columns([3, 2, 2, 2], vertical_alignment="bottom")
         name = columns[0].selectbox(
-            state.say("tensor"), list(state.trace), index=list(state.trace).index("logits"), key="download_tensor"
+            state.say("tensor"), list(state.trace), index=list(state.trace).index("logits"),
+            key="download_tensor",
         )
         columns[1].download_button(
             state.say("download_csv"), data=lambda: _csv(name), file_name=f"{name}.csv", mime="text/csv",

@@ -68,6 +68,7 @@ class Drawing:
         self.trace = view.baseline
         self.grids: dict[str, dict[str, Any]] = {}
         self.resolved: list[ResolvedGrid] = []
+        self.uses_layer = self.uses_head = False
 
     def say(self, key: str) -> str:
         return text.say(self.view.language, key)
@@ -94,14 +95,16 @@ class Drawing:
             case Stages():
                 return [{"type": "grid", "grid": self.stages(item)}]
             case Slider():
-                return [{"type": "slider", "grid": self.grid(item.grid), "cell": 0, "label": self.say(item.label),
-                         "min": item.low, "max": item.high, "step": item.step, "log": item.logarithmic}]
+                return [{"type": "slider", "grid": self.grid(item.grid), "cell": 0,
+                         "label": self.say(item.label), "min": item.low, "max": item.high,
+                         "step": item.step, "log": item.logarithmic}]
             case Switch():
                 return [{"type": "switch", "grid": self.grid(item.grid), "cell": 0,
                          "label": self.say(item.label), "on": None, "off": item.off}]
             case Heads():
                 return [{"type": "heads", "C": item.width, "H": item.heads, "D": item.width // item.heads}]
             case Flow():
+                self.uses_layer |= item.scope == "layer"
                 blocks = flow.blocks(item.scope, self.trace.model.config, self.view.layer)
                 return [{"type": "flow", "blocks": [self.block(block) for block in blocks]}]
 
@@ -111,7 +114,8 @@ class Drawing:
         if ("head", "each") in spec.fixed:
             others = tuple(pair for pair in spec.fixed if pair[0] != "head")
             for head in range(config.heads):
-                yield replace(spec, fixed=(*others, ("head", head)), suffix=f" · {self.say_with('head_number', head)}")
+                yield replace(spec, fixed=(*others, ("head", head)),
+                              suffix=f" · {self.say_with('head_number', head)}")
         elif "{each}" in spec.tensor:
             for layer in range(config.layers):
                 yield replace(spec, tensor=spec.tensor.replace("{each}", str(layer)),
@@ -127,10 +131,10 @@ class Drawing:
             shape = naming.shape_text(tensor)
             place: Fixed = (("position", "last"),) if tensor.axes[-1] != "position" else ()
             shown = self.grid(Grid(block.tensor, columns=tensor.axes[-1], fixed=place))
-        layer = block.group.removeprefix("layer ") if block.group else ""
+        layer = int(block.group.removeprefix("layer ")) if block.group else 0
         return {
             "id": block.id, "label": self.say(block.label), "shape": shape, "lesson": block.lesson,
-            "cells": shown, "group": text.say(self.view.language, "layer_number", number=layer) if layer else None,
+            "cells": shown, "group": self.say_with("layer_number", layer) if layer else None,
             "hue": naming.hue(block.tensor or ""), "from": block.branch, "operator": block.operator,
         }
 
@@ -138,23 +142,29 @@ class Drawing:
         """Resolve a grid; the same grid asked for twice is one."""
         name = self.tensor_name(spec.tensor)
         tensor = self.trace[name]
+        self.uses_layer |= "{layer}" in spec.tensor or "{input}" in spec.tensor
+        self.uses_head |= "head" in tensor.axes and "head" not in dict(spec.fixed)
         fixed = {"batch": 0, "head": self.view.head} | {
             axis: self._place(axis, place) for axis, place in spec.fixed
         }
         free = [axis for axis in range(len(tensor.axes)) if self._is_free(tensor.axes[axis], spec, fixed)]
         row, column = self._orient(tensor.axes, free, spec)
         row_index = None if row is None else self.choose(tensor.axes[row], tensor.shape[row], name)
-        column_index = None if column is None else self.choose(tensor.axes[column], tensor.shape[column], name)
+        column_index = (
+            None if column is None else self.choose(tensor.axes[column], tensor.shape[column], name)
+        )
         base = [0 if axis in (row, column) else fixed[tensor.axes[axis]] for axis in range(len(tensor.axes))]
-        cells = [
-            _placed(base, ((row, r), (column, c)))
-            for r in (row_index or [None]) for c in (column_index or [None])
-        ]
+        # an axis that is absent has one place, and no index
+        down: list[int | None] = [*row_index] if row_index else [None]
+        across: list[int | None] = [*column_index] if column_index else [None]
+        cells = [_placed(base, ((row, r), (column, c))) for r in down for c in across]
         flat = [int(np.ravel_multi_index(cell, tensor.shape)) if cell else 0 for cell in cells]
         labels = self.view.language
         drawn: dict[str, Any] = {
             **self._caption(name, spec.title, spec.suffix),
-            "axes": naming.axes_text(labels, [tensor.axes[axis] for axis in (row, column) if axis is not None]),
+            "axes": naming.axes_text(
+                labels, [tensor.axes[axis] for axis in (row, column) if axis is not None]
+            ),
             "row_axis": "" if row is None else naming.axis_name(labels, tensor.axes[row]),
             "column_axis": "" if column is None else naming.axis_name(labels, tensor.axes[column]),
             "rows": self.headers(tensor.axes, row, row_index),
@@ -167,7 +177,8 @@ class Drawing:
             drawn["more_rows"] = {"max": tensor.shape[row] - 1}
         if row is not None and name == "embedding.weight":
             assert row_index is not None
-            drawn["highlight_rows"] = [place for place, token in enumerate(row_index) if token in self.view.ids]
+            used = self.view.ids
+            drawn["highlight_rows"] = [place for place, token in enumerate(row_index) if token in used]
         return self._keep(drawn, ((name, np.array(flat)),))
 
     def stages(self, spec: Stages) -> str:
@@ -195,17 +206,17 @@ class Drawing:
             "dense": False, "range": list(USUAL_LIMITS),
         }, parts)
 
-    def headers(self, axes: tuple[str, ...], axis: int | None, index: list[int] | None) -> list[dict[str, Any]]:
+    def headers(self, axes: tuple[str, ...], axis: int | None,
+                index: list[int] | None) -> list[dict[str, Any]]:
         """Row or column headers; positions and vocabulary rows carry their number beside the word."""
         if axis is None or index is None:
             return [{"text": ""}]
-        name = axes[axis]
-        numbered = name in naming.SEQUENCE_AXES or name == "vocabulary"
-        return [
-            {"text": naming.cell_label(self.trace.model, self.view.ids, name, place),
-             **({"sub": str(place)} if numbered else {})}
-            for place in index
-        ]
+        return [self.header(axes[axis], place) for place in index]
+
+    def header(self, axis: str, place: int) -> dict[str, Any]:
+        label = naming.cell_label(self.trace.model, self.view.ids, axis, place)
+        numbered = axis in naming.SEQUENCE_AXES or (axis == "vocabulary" and not label.startswith("#"))
+        return {"text": label, "sub": str(place)} if numbered else {"text": label}
 
     def choose(self, axis: str, size: int, name: str) -> list[int]:
         """All indices of an axis; of a large vocabulary those in use, not zero, or asked for."""
@@ -238,7 +249,7 @@ class Drawing:
 
     def _caption(self, name: str, title: str | None, suffix: str = "") -> dict[str, Any]:
         tensor = self.trace[name]
-        kinds = {"parameter": "parameter", "constant": "leaf", "ids": "leaf"}
+        kinds = {"parameter": "parameter", "constant": "leaf"}
         return {
             "tensor": name, "title": (naming.short_name(name) if title is None else self.say(title)) + suffix,
             "shape": naming.shape_text(tensor), "kind": kinds.get(tensor.op, "computed"),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from types import MappingProxyType
 from typing import Any
 
 from engine import Edit, GlassboxError
 from ui.address import is_cell
-from ui.state import LONGEST_NAME, MODES, MOST_ROWS, MOST_SNAPSHOTS, State, read_sentence
+from ui.state import LONGEST_NAME, MODES, MOST_ROWS, MOST_SNAPSHOTS, Index, State, covers, read_sentence
 from ui.text import LANGUAGES, explain_error
 
 Event = Mapping[str, Any]
@@ -31,19 +31,22 @@ def apply(state: State, event: Event) -> None:
 
 def _edit(state: State, event: Event) -> None:
     value = -inf if event["value"] == "-inf" else event["value"]
-    edit = Edit(event["tensor"], _index(event), value)
+    index = _index(event)
+    edit = Edit(event["tensor"], index, value)
     others = tuple(other for other in state.edits if other.key != edit.key)
     cell_gesture = None if event.get("gesture") is None else (str(edit.key), event["gesture"])
-    if is_cell(state.baseline, edit.name, _index(event)) and _is_baseline(state, edit):
+    if is_cell(state.baseline, edit.name, index) and _is_baseline(state, edit, index, others):
         state.commit(others, cell_gesture)
     else:
         state.commit((*others, edit), cell_gesture)
 
 
-def _is_baseline(state: State, edit: Edit) -> bool:
-    """Whether the edit sets a parameter or constant back to what it was."""
+def _is_baseline(state: State, edit: Edit, index: Index, others: Sequence[Edit]) -> bool:
+    """Whether the edit sets a parameter or constant to what it is without it."""
     tensor = state.baseline[edit.name]
-    return tensor.node.kernel is None and bool(tensor.data[edit.index] == edit.value)
+    if tensor.node.kernel is not None or tensor.data[index] != edit.value:
+        return False
+    return not any(other.name == edit.name and covers(other, index, tensor.shape) for other in others)
 
 
 def _undo(state: State, event: Event) -> None:

@@ -46,26 +46,28 @@ def finite(value: float) -> float | str:
 
 def literal(value: float) -> str:
     """The number as it is written in Python."""
-    return repr(value) if isfinite(value) else f"{'-' if value < 0 else ''}np.{str(abs(value))}"
+    return repr(value) if isfinite(value) else f"{'-' if value < 0 else ''}np.{abs(value)}"
 
 
 def words(state: State, cell: Cell) -> str:
     """One sentence on what the operation does, or on what kind of leaf this is."""
     if is_empty_row(cell):
         return state.say("explain_empty_row")
-    if cell.op == "constant":
-        specific = f"explain_constant_{cell.tensor.name}"
-        return state.say(specific if specific in _CONSTANTS else "explain_constant")
     if cell.op == "lookup":
         return state.say("explain_lookup", id=int(cell.terms[-1].value))
     if cell.op == "rotate":
         return state.say(f"explain_rotate_{cell.tensor.node.attributes['pairing']}")
-    return state.say(f"explain_{cell.op}")
+    name = str(cell.tensor.name).rpartition(".")[2]
+    return state.say(f"explain_{cell.op}_{name}" if (cell.op, name) in SPECIFIC else f"explain_{cell.op}")
 
 
-_CONSTANTS = frozenset({
-    "explain_constant_causal_mask", "explain_constant_norm_epsilon", "explain_constant_sqrt_head_size",
-    "explain_constant_rope.positions", "explain_constant_rope.offset", "explain_constant_rope.frequencies",
+# operations that mean something of their own in these tensors, and have a sentence for it
+SPECIFIC = frozenset({
+    ("constant", "causal_mask"), ("constant", "norm_epsilon"), ("constant", "sqrt_head_size"),
+    ("constant", "positions"), ("constant", "offset"), ("constant", "frequencies"),
+    ("divide", "scores"), ("divide", "normalized"), ("add", "masked_scores"), ("add", "residual1"),
+    ("add", "output"), ("contract", "dot"), ("contract", "head_output"), ("contract", "logits"),
+    ("multiply", "output"), ("multiply", "contributions"), ("multiply", "angles"),
 })
 
 

@@ -22,6 +22,9 @@ class Frame:
     data: dict[str, Any]
     grids: tuple[ResolvedGrid, ...]
     names: frozenset[str]
+    # whether the board has anything that the chosen layer, or the chosen head, decides
+    uses_layer: bool
+    uses_head: bool
 
     @property
     def version(self) -> str:
@@ -43,13 +46,13 @@ def build(lesson: str, sections: tuple[Section, ...], view: View) -> Frame:
     trace = view.baseline
     names = frozenset(name for grid in drawing.resolved for name, _ in grid.parts)
     data: dict[str, Any] = {
-        "labels": dict(text.catalogue(view.language)),
+        "labels": text.board_labels(view.language),
         "tokens": tokens(trace.model, view.ids), "layout": layout, "grids": drawing.grids,
         "rules": rules(trace, names),
     }
     digest = hashlib.blake2b(json.dumps([lesson, data], sort_keys=True).encode(), digest_size=8)
     data["version"] = digest.hexdigest()
-    return Frame(data, tuple(drawing.resolved), names)
+    return Frame(data, tuple(drawing.resolved), names, drawing.uses_layer, drawing.uses_head)
 
 
 def tokens(model: Model, ids: tuple[int, ...]) -> list[dict[str, Any]]:

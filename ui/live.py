@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from engine import Trace, presets
+from engine import Edit, Trace, presets
 from engine.types import Index
 from ui import naming
 from ui.address import address, is_cell
 from ui.drawing import encode
 from ui.explanation import explanation, finite
 from ui.frame import Frame, tokens
-from ui.state import State
+from ui.state import State, covers, indices_of
 from ui.text import LANGUAGE_NAMES, LANGUAGES
 
 SHOWN_CANDIDATES = 3
@@ -29,13 +31,13 @@ def build(state: State, frame: Frame, neighbours: dict[str, Any]) -> dict[str, A
         "version": frame.version,
         "seq": state.seq,
         "values": _changed(frame, trace, baseline),
-        "edited": [[edit.name, [part if isinstance(part, int) else None for part in edit.index]]
-                   for edit in state.edits if edit.name in frame.names],
+        "edited": [[edit.name, place] for edit in state.edits if edit.name in frame.names
+                   for place in places(edit, trace[edit.name].shape)],
         "mode": state.choices.mode,
         "selected": None if selected is None else {"tensor": selected[0], "index": list(selected[1])},
         "editor": None if selected is None else _editor(state, *selected),
         "explanation": None if selected is None else explanation(state, *selected),
-        "strip": {**_strip(state, trace, baseline), **neighbours},
+        "strip": {**_strip(state, frame, trace, baseline), **neighbours},
         "message": None if state.message is None else {"kind": state.message[0], "text": state.message[1]},
         "address": address(state),
     }
@@ -56,11 +58,12 @@ def _changed(frame: Frame, trace: Trace, baseline: Trace) -> dict[str, str]:
 def _editor(state: State, name: str, index: Index) -> dict[str, Any]:
     """The selected cell as the slider and the number field need it."""
     tensor = state.trace[name]
-    covered = any(edit.name == name and _covers(edit.index, index) for edit in state.edits)
+    covered = any(edit.name == name and covers(edit, index, tensor.shape) for edit in state.edits)
     return {
         "tensor": name, "index": list(index),
         "title": naming.cell_title(state.model, state.ids, tensor, name, index),
-        "value": finite(float(tensor.data[index])), "baseline": finite(float(state.baseline[name].data[index])),
+        "value": finite(float(tensor.data[index])),
+        "baseline": finite(float(state.baseline[name].data[index])),
         "computed": finite(float(tensor.inputs[0].data[index])) if tensor.overridden else None,
         "edited": covered, "editable": tensor.op != "ids",
         "kind": "computed" if tensor.node.kernel is not None else "parameter",
@@ -68,27 +71,28 @@ def _editor(state: State, name: str, index: Index) -> dict[str, Any]:
     }
 
 
-def _covers(parts: tuple[int | slice, ...], index: Index) -> bool:
-    return all(
-        part == place if isinstance(part, int) else place in range(place + 1)[part]
-        for part, place in zip(parts, index, strict=False)
-    )
+def places(edit: Edit, shape: tuple[int, ...]) -> Iterator[list[int | None]]:
+    """The cells of an edit for the browser, where None stands for all along an axis."""
+    whole = slice(None)
+    parts = (*edit.index, *[whole] * (len(shape) - len(edit.index)))
+    return map(list, product(*(
+        [None] if part == whole else indices_of(part, size) for part, size in zip(parts, shape, strict=True)
+    )))
 
 
-def _strip(state: State, trace: Trace, baseline: Trace) -> dict[str, Any]:
+def _strip(state: State, frame: Frame, trace: Trace, baseline: Trace) -> dict[str, Any]:
     choices, config = state.choices, state.model.config
+    words = state.model.tokenizer.words.values() if state.model.tokenizer else ()
     return {
-        "tokens": tokens(state.model, state.ids), "text": state.draft or choices.text, "text_error": state.text_error,
-        "text_hint": state.say(
-            "text_hint", words=", ".join(state.model.tokenizer.words.values() if state.model.tokenizer else ()),
-            last=config.vocab_size - 1,
-        ),
+        "tokens": tokens(state.model, state.ids), "text": state.draft or choices.text,
+        "text_error": state.text_error,
+        "text_hint": state.say("text_hint", words=", ".join(words), last=config.vocab_size - 1),
         "candidates": _candidates(state, trace, baseline),
         "edits": len(state.edits), "can_undo": state.cursor > 0,
         "can_redo": state.cursor < len(state.history) - 1, "first_changed": _first_changed(trace, baseline),
         "snapshots": list(state.snapshots),
-        "layer": {"value": choices.layer, "count": config.layers},
-        "head": {"value": choices.head, "count": config.heads},
+        "layer": {"value": choices.layer, "count": config.layers} if frame.uses_layer else None,
+        "head": {"value": choices.head, "count": config.heads} if frame.uses_head else None,
         "language": choices.language,
         "other_language": LANGUAGE_NAMES[LANGUAGES[LANGUAGES.index(choices.language) - 1]],
     }

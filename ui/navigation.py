@@ -15,8 +15,8 @@ LESSONS = (
 )
 
 
-def pages(state: State) -> list[Any]:
-    """One `st.Page` a lesson, titled in the reader's language; the first is the root."""
+def pages(state: State) -> dict[str, list[Any]]:
+    """One `st.Page` a lesson under its heading, titled in the reader's language; the first is the root."""
     made = [
         st.Page(
             f"pages/{number:02}_{name}.py", url_path=name, default=number == 1,
@@ -25,7 +25,7 @@ def pages(state: State) -> list[Any]:
         for number, name in enumerate(LESSONS, start=1)
     ]
     st.session_state["glassbox_pages"] = dict(zip(LESSONS, made, strict=True))
-    return made
+    return {state.say("lessons_cats"): made}
 
 
 def page(lesson: str) -> Any:

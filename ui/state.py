@@ -129,7 +129,8 @@ class State:
         found = self.shelf.pop(preset, None) or Shelf(Choices(preset=preset, text=presets.SENTENCES[preset]))
         self.choices = replace(found.choices, language=left.language, mode=left.mode)
         self.history, self.cursor, self.snapshots = found.history, found.cursor, found.snapshots
-        self.gesture, self.trail, self.text_error, self.draft = None, [], None, None
+        self.trail = [] if found.choices.selected is None else [found.choices.selected]
+        self.gesture, self.text_error, self.draft = None, None, None
 
 
 def read_sentence(model: Model, text: str) -> tuple[int, ...]:
@@ -140,6 +141,20 @@ def read_sentence(model: Model, text: str) -> tuple[int, ...]:
         raise InputError("too_long", f"{len(ids)} tokens; at most {runs.MOST_TOKENS} fit",
                          count=len(ids), most=runs.MOST_TOKENS)
     return ids
+
+
+def indices_of(part: int | slice, size: int) -> list[int]:
+    """The indices along an axis of that size that one part of an edit's index stands for."""
+    indices = range(size)[part] if isinstance(part, slice) else [part + size if -size <= part < 0 else part]
+    return [index for index in indices if 0 <= index < size]
+
+
+def covers(edit: Edit, index: Index, shape: tuple[int, ...]) -> bool:
+    """Whether the edit sets that cell of a tensor of that shape."""
+    return all(
+        place in indices_of(part, size)
+        for part, place, size in zip(edit.index, index, shape, strict=False)
+    )
 
 
 def current() -> State:

@@ -14,6 +14,14 @@ from engine import GlassboxError
 ASSETS = Path(__file__).parent.parent / "assets"
 LANGUAGES = ("en", "zh")
 LANGUAGE_NAMES = MappingProxyType({"en": "English", "zh": "中文"})
+# the labels that the board's scripts use
+BOARD_LABELS = (
+    "undo redo reset_all reset_cell reset_tensor edits no_edits first_changed next_token was values delta both "
+    "view layer head snapshots save name restore previous_lesson next_lesson change_sentence use cancel comma "
+    "number minus_infinity_not_here wider step_up step_down explain computed_would_be copy copied show_all trail "
+    "close pending more row show_row parameter computed leaf overridden of numpy range changed edited slider "
+    "dismiss used_row"
+).split()
 SMALLEST_DECIMAL = 0.00005
 LARGEST_DECIMAL = 1e5
 LISTED_WORDS = 12
@@ -31,6 +39,11 @@ def say(language: str, key: str, **values: object) -> str:
     """The words for `key` in `language`, with `{name}` places filled in."""
     template = catalogue(language)[key]
     return template.format(**values) if values else template
+
+
+def board_labels(language: str) -> dict[str, str]:
+    """The labels that the board's scripts use, in one language."""
+    return {key: catalogue(language)[key] for key in BOARD_LABELS}
 
 
 def preferred_language(locale: str | None) -> str:

@@ -33,6 +33,8 @@ class Strip {
   }
 
   draw(strip, mode) {
+    // fonts choose Chinese forms of shared characters, and screen readers their voice, by this
+    document.documentElement.lang = strip.language === "zh" ? "zh-CN" : strip.language;
     this.finishWriting(strip);
     const { tokens, text, text_error, text_hint, candidates, edits, can_undo, can_redo, first_changed } = strip;
     // While a sentence is being written nothing may redraw the form: errors are put into it.
