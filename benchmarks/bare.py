@@ -54,7 +54,8 @@ def layer(parameters: Mapping[str, Array], name: str, heads: int, fixed: Constan
     r = x + attention(parameters, f"{name}.attention", heads, fixed, turn, normed)
     normed = rms_norm(r, fixed.epsilon, parameters[f"{name}.norm2.weight"])
     activation = np.maximum(normed @ parameters[f"{name}.mlp.W_up"], 0)
-    return r + activation @ parameters[f"{name}.mlp.W_down"]
+    y: Array = r + activation @ parameters[f"{name}.mlp.W_down"]
+    return y
 
 
 def attention(parameters: Mapping[str, Array], name: str, heads: int, fixed: Constants,
@@ -68,7 +69,8 @@ def attention(parameters: Mapping[str, Array], name: str, heads: int, fixed: Con
     dot = rotate(q, *turn) @ rotate(k, *turn).swapaxes(-1, -2)
     weights = softmax(dot / fixed.sqrt_head_size + fixed.causal_mask)
     merged = (weights @ v).swapaxes(1, 2).reshape(batch, length, width)
-    return merged @ parameters[f"{name}.Wo"]
+    output: Array = merged @ parameters[f"{name}.Wo"]
+    return output
 
 
 def rotate(x: Array, cosines: Array, sines: Array) -> Array:

@@ -87,7 +87,8 @@ async def measure(lesson: str, students: int, seconds: float) -> None:
         await first.select()
         await first.work(perf_counter(), perf_counter() + 1)
         before = server.memory()
-        present = [Student(number, tab) for number, tab in enumerate(await _open(server, lesson, students), 1)]
+        tabs = await _open(server, lesson, students)
+        present = [Student(number, tab) for number, tab in enumerate(tabs, 1)]
         opened = server.memory()
         for student in present:
             await student.select()
@@ -104,10 +105,10 @@ async def measure(lesson: str, students: int, seconds: float) -> None:
     for student in present:
         student.check()
     latencies = [seconds for student in present for seconds in student.latencies]
+    waits = (median(latencies), percentile(latencies, 95), max(latencies))
     table(f"{students} students, lesson {lesson}, an edit each {SECONDS_BETWEEN_EDITS:g} s, {elapsed:.0f} s",
           ("figure",), [
-              ("answer p50 / p95 / worst, ms", " / ".join(
-                  milliseconds(figure) for figure in (median(latencies), percentile(latencies, 95), max(latencies)))),
+              ("answer p50 / p95 / worst, ms", " / ".join(map(milliseconds, waits))),
               ("edits answered, each checked against its own engine run", len(latencies)),
               ("edits a second", f"{len(latencies) / elapsed:.1f}"),
               ("server CPU, share of one core", f"{cpu / elapsed:.0%}"),

@@ -83,15 +83,11 @@ def _torch(model: Model, fixed: bare.Constants, ids: Integers, trace: Trace) -> 
             with torch.no_grad():
                 return module(tokens)
         for ours, theirs in zip(("logits", "probabilities"), call(), strict=True):
-            close = np.allclose(trace[ours].data, theirs.numpy(), **_tolerance(model))
-            if not close:
+            relative, absolute = (1e-3, 1e-5) if model.dtype == np.float32 else (1e-10, 1e-12)
+            if not np.allclose(trace[ours].data, theirs.numpy(), relative, absolute):
                 raise AssertionError(f"PyTorch's {ours} are not the engine's")
         return call
     return {"PyTorch, hooks": caller(record=True), "PyTorch, no hooks": caller(record=False)}
-
-
-def _tolerance(model: Model) -> dict[str, float]:
-    return {"rtol": 1e-3, "atol": 1e-5} if model.dtype == np.float32 else {"rtol": 1e-10, "atol": 1e-12}
 
 
 def _edits(title: str, model: Model, ids: Integers, seconds: float, places: dict[str, str]) -> None:
@@ -101,7 +97,8 @@ def _edits(title: str, model: Model, ids: Integers, seconds: float, places: dict
         row = int(ids[0, 0]) if name == "embedding.weight" else 0
         samples = interleaved(_rerun_and_full(model, ids, name, row), seconds / len(places))
         rerun, full = (median(samples[kind]) for kind in ("rerun", "full run"))
-        rows.append((label, milliseconds(rerun), milliseconds(full), f"{rerun / full:.2f}", len(samples["rerun"])))
+        rows.append((label, milliseconds(rerun), milliseconds(full), f"{rerun / full:.2f}",
+                     len(samples["rerun"])))
     table(title, ("rerun ms", "full run ms", "rerun ÷ full", "runs"), rows)
 
 

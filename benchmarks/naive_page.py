@@ -25,7 +25,8 @@ def rectangle(data: Array) -> Array:
 st.set_page_config(layout="wide")
 st.title("Cats sit on")
 value = st.slider("Wq[0, 1]", -2.0, 2.0, 0.0, 0.01)
-trace = run(presets.load("cats"), presets.SENTENCES["cats"], edits=(Edit(*CELL, value),), program=programs.lessons)
+trace = run(presets.load("cats"), presets.SENTENCES["cats"], edits=(Edit(*CELL, value),),
+            program=programs.lessons)
 for name in st.query_params.get("tensors", "logits").split(","):
     numbers = rectangle(trace[name].data)
     figure = go.Figure(go.Heatmap(z=np.where(np.isfinite(numbers), numbers, np.nan), texttemplate="%{z:.4f}",

@@ -63,7 +63,8 @@ class Attention(nn.Module):
         self.softmax = nn.Softmax(dim=-1)
 
     def split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        batch, length, width = x.shape
+        return x.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.split(self.Wq(x)), self.split(self.Wk(x)), self.split(self.Wv(x))

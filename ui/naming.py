@@ -29,9 +29,10 @@ _WHOLE_NUMBERS = frozenset({"input_ids"})
 
 
 def short_name(tensor: str) -> str:
-    """The name without its layer and module, as in `scores` or `norm1.output`."""
+    """The name without its layer, and without its module where it is the attention: `scores`."""
     inner = tensor.split(".", 2)[2] if tensor.startswith("layers.") else tensor
-    return inner.removeprefix("attention.")
+    # the layer has an output of its own
+    return inner if inner == "attention.output" else inner.removeprefix("attention.")
 
 
 def hue(tensor: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import streamlit as st
 
@@ -64,7 +65,7 @@ class State:
     seq: int = 0
     destination: str | None = None
     needs_page: bool = False
-    _trace: Trace | None = None
+    _last: Trace | None = None
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -89,14 +90,17 @@ class State:
         """The trace with the edits, computed from the last one where that is possible."""
         if not self.edits:
             return self.baseline
-        current = self._trace
-        same = current is not None and current.model is self.model and tuple(current.ids[0]) == self.ids
-        if current is None or not same or current.edits != self.edits:
-            base = current if same and current is not None else self.baseline
-            self._trace = run(self.model, [list(self.ids)], edits=self.edits, base=base,
-                              program=programs.lessons)
-        assert self._trace is not None
-        return self._trace
+        last = self._last
+        if last is None or last.model is not self.model or tuple(last.ids[0]) != self.ids:
+            last = self.baseline
+        if last.edits != self.edits:
+            last = self.run(self.edits, last)
+        self._last = last
+        return last
+
+    def run(self, edits: tuple[Edit, ...], base: Trace) -> Trace:
+        """The trace of this sentence under other edits."""
+        return run(self.model, [list(self.ids)], edits=edits, base=base, program=programs.lessons)
 
     def say(self, key: str, **values: object) -> str:
         return say(self.choices.language, key, **values)
@@ -106,8 +110,10 @@ class State:
         self.choices = replace(self.choices, **changes)  # type: ignore[arg-type]
 
     def commit(self, edits: tuple[Edit, ...], gesture: tuple[str, object] | None = None) -> None:
-        """Put new edits in force, after a trial run; one gesture is one step of undo."""
-        run(self.model, [list(self.ids)], edits=edits, base=self.trace, program=programs.lessons)
+        """Put new edits in force if the model can run under them; one gesture is one step of undo."""
+        self._last = self.run(edits, self.trace)
+        if edits == self.edits:
+            return
         merge = gesture is not None and gesture == self.gesture and self.cursor > 0
         kept = self.history[: self.cursor if merge else self.cursor + 1]
         came_back = merge and edits == kept[-1]
@@ -133,6 +139,7 @@ class State:
         self.gesture, self.text_error, self.draft = None, None, None
 
 
+@lru_cache(maxsize=1024)
 def read_sentence(model: Model, text: str) -> tuple[int, ...]:
     """The ids of a sentence of 1 to 32 tokens. Raises `InputError`, naming what is wrong."""
     assert model.tokenizer is not None

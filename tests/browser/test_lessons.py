@@ -156,6 +156,8 @@ def test_lesson(visit: Visit, lesson: str, language: str) -> None:
             reader.page.set_viewport_size({"width": width, "height": 900})
             assert sideways(reader) == []
             screenshot(reader, f"{lesson}-{language}-{scheme}-{width}", width)
+        # colours on their way from one theme to the other are no colours of the design
+        reader.page.wait_for_function("document.getAnimations().every((each) => each.playState !== 'running')")
         assert faint_texts(reader) == []
 
 
@@ -217,6 +219,7 @@ def faults_of_structure(reader: Reader) -> list[str]:
         if (stops !== 1) faults.push(`${name}: ${stops} tab stops`);
       }
       for (const control of document.querySelectorAll("button, [role=button], input, select, summary")) {
+        if (!control.checkVisibility()) continue;
         const labelled = (control.getAttribute("aria-labelledby") ?? "").split(" ").map((id) => document.getElementById(id)?.textContent);
         const named = [control.textContent, control.getAttribute("aria-label"), control.title, ...labelled,
           ...[...control.labels ?? []].map((label) => label.textContent)];
@@ -253,9 +256,9 @@ def faint_texts(reader: Reader) -> list[str]:
       };
       const opacity = (node) => (node ? Number(getComputedStyle(node).opacity) * opacity(node.parentElement) : 1);
       const faults = new Set();
-      for (const node of document.querySelectorAll(".gb *, .st-key-prose *")) {
+      for (const node of document.querySelectorAll(".stApp *")) {
         const text = [...node.childNodes].filter((each) => each.nodeType === 3).map((each) => each.data.trim()).join("");
-        if (!text || node.closest(":disabled, .gb-hidden, .katex-mathml, svg, option, style") || !node.checkVisibility()) continue;
+        if (!text || node.closest(":disabled, .gb-hidden, .katex-mathml, [data-testid=stIconMaterial], svg, option, style, script") || !node.checkVisibility()) continue;
         const style = getComputedStyle(node);
         if (style.color === "rgba(0, 0, 0, 0)") continue;  // the headers that a dense grid leaves out
         const behind = paintings(node);

@@ -1,0 +1,232 @@
+"""Catalogues that say the same in both languages, keys that exist and are used, numbers as shown."""
+
+from __future__ import annotations
+
+import ast
+import re
+import string
+from collections.abc import Iterator
+from functools import cache
+from math import inf, nan
+from pathlib import Path
+
+import pytest
+
+from engine import EditError, InputError, presets, programs
+from engine.explain import LEAVES
+from engine.trace import forward_plan
+from tests.ui.support import ROOT, reader
+from ui.explanation import SPECIFIC
+from ui.text import (
+    BOARD_LABELS,
+    LANGUAGE_NAMES,
+    LANGUAGES,
+    board_labels,
+    catalogue,
+    explain_error,
+    number,
+    percent,
+    say,
+    short,
+    visible,
+)
+
+# raised only where a caller gives a model or ids of its own, which readers cannot
+OUT_OF_REACH = {
+    "no_tokenizer", "size", "heads_do_not_divide", "odd_head_size", "choice", "positive", "parameter_names",
+    "parameter_shape", "parameter_value",
+}
+SCRIPTS = sorted((ROOT / "assets" / "board").glob("*.js"))
+PYTHON = [*sorted((ROOT / "ui").glob("*.py")), *sorted((ROOT / "pages").glob("*.py")), ROOT / "app.py"]
+
+
+def places(words: str) -> list[str]:
+    return sorted(name for _, name, _, _ in string.Formatter().parse(words) if name is not None)
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def calls(paths: list[Path], name: str) -> Iterator[ast.Call]:
+    """Calls of that function or method."""
+    for path in paths:
+        for node in ast.walk(tree(path)):
+            match node:
+                case ast.Call(ast.Name(called) | ast.Attribute(attr=called)) if called == name:
+                    yield node
+
+
+def pattern(joined: ast.JoinedStr) -> str:
+    """An f-string as a regular expression, any text in its places."""
+    return "".join(
+        re.escape(part.value) if isinstance(part, ast.Constant) else r"\w[\w.]*" for part in joined.values
+    )
+
+
+def test_both_languages_have_the_same_keys() -> None:
+    assert LANGUAGES == tuple(LANGUAGE_NAMES) == ("en", "zh")
+    assert list(catalogue("en")) == list(catalogue("zh"))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_label_is_empty_or_given_twice(language: str) -> None:
+    assert [key for key, words in catalogue(language).items() if not words.strip()] == []
+    source = (ROOT / "assets" / "messages" / f"{language}.po").read_text(encoding="utf-8")
+    keys = re.findall(r'^msgid "(.+)"$', source, re.MULTILINE)
+    assert len(keys) == len({*keys}) == len(catalogue(language))
+    assert "#, fuzzy" not in source
+
+
+@pytest.mark.parametrize("key", catalogue("en"))
+def test_both_languages_fill_in_the_same_places(key: str) -> None:
+    assert places(catalogue("en")[key]) == places(catalogue("zh")[key])
+
+
+def test_chinese_labels_are_chinese() -> None:
+    """But for those that are names, signs or letters in any language."""
+    same = {key for key, words in catalogue("zh").items() if words == catalogue("en")[key]}
+    assert same <= {"delta", "numpy", "flow_mlp", "flow_lm_head", "head", "axis_head", "head_number",
+                    "flow_embedding", "stage_embedding", "overview_link", "axis_query", "axis_key"}
+
+
+def test_keys_that_the_code_asks_for_exist() -> None:
+    keys, asked = set(catalogue("en")), set[str]()
+    for name in ("say", "say_with"):
+        for call in calls(PYTHON, name):
+            asked |= {each.value for each in call.args if isinstance(each, ast.Constant)}
+            for each in call.args:
+                if isinstance(each, ast.JoinedStr):
+                    assert any(re.fullmatch(pattern(each), key) for key in keys), ast.unparse(each)
+    assert len(asked) > 15
+    assert {str(key) for key in asked} <= keys
+
+
+def test_labels_that_the_scripts_ask_for_are_sent() -> None:
+    for script in SCRIPTS:
+        asked = set(re.findall(r"\blabels\.(\w+)", script.read_text(encoding="utf-8")))
+        assert asked <= set(BOARD_LABELS), script.name
+
+
+def test_labels_that_are_sent_are_used() -> None:
+    source = "\n".join(script.read_text(encoding="utf-8") for script in SCRIPTS)
+    kinds = {"parameter", "computed", "leaf"}
+    used = {*re.findall(r"\blabels\.(\w+)", source), *re.findall(r'"(\w+)"', source), *kinds}
+    assert set(BOARD_LABELS) <= used
+    assert board_labels("zh")["undo"] == catalogue("zh")["undo"]
+
+
+def test_every_key_is_used_somewhere() -> None:
+    literals, patterns = set[str](), set[str]()
+    for path in PYTHON:
+        for node in ast.walk(tree(path)):
+            match node:
+                case ast.Constant(str(value)):
+                    literals.add(value)
+                case ast.JoinedStr([ast.Constant(str(start)), *_]) if re.match(r"[a-z]{3,}_", start):
+                    patterns.add(pattern(node))
+    exact = {*literals, *BOARD_LABELS, *error_keys(), *explanation_keys()}
+    free = [each for each in patterns if not each.startswith(("error_", "explain_"))]
+    unused = [
+        key for key in catalogue("en")
+        if key not in exact and not any(re.fullmatch(each, key) for each in free)
+    ]
+    assert unused == []
+
+
+def raised() -> dict[str, list[set[str]]]:
+    """Code of every error that the app can meet → the facts that each place gives with it."""
+    paths = [*sorted((ROOT / "engine").glob("*.py")), *PYTHON]
+    found: dict[str, list[set[str]]] = {}
+    for name in ("ConfigError", "InputError", "EditError"):
+        for call in calls(paths, name):
+            if call.args and isinstance(call.args[0], ast.Constant):
+                facts = {keyword.arg for keyword in call.keywords if keyword.arg}
+                found.setdefault(str(call.args[0].value), []).append(facts)
+    return {code: facts for code, facts in found.items() if code not in OUT_OF_REACH}
+
+
+def error_keys() -> set[str]:
+    return {f"error_{code}" for code in raised()}
+
+
+def explanation_keys() -> set[str]:
+    """One for each operation that a trace of a lesson has, unnamed steps included."""
+    plans = [
+        forward_plan(presets.load("cats").config, (1, 3), "<f8", programs.lessons),
+        forward_plan(reader(preset="scratch", pairing="half").model.config, (1, 3), "<f8", programs.lessons),
+    ]
+    nodes = [node for plan in plans for node in plan.nodes]
+    operations = {node.operation for node in nodes} - {"rotate"}
+    turns = {f"rotate_{node.attributes['pairing']}" for node in nodes if node.operation == "rotate"}
+    return {f"explain_{each}" for each in {
+        *operations, *turns, "override", "empty_row", *(f"{op}_{name}" for op, name in SPECIFIC),
+    }}
+
+
+def test_every_error_has_words_made_of_what_it_knows() -> None:
+    assert {"unknown_word", "id_out_of_range", "too_long", "not_finite", "unknown_name", "seed"} <= set(raised())
+    for code, given in raised().items():
+        for language in LANGUAGES:
+            needed = set(places(catalogue(language)[f"error_{code}"]))
+            # ids that are no whole numbers come from programs only
+            missing = [facts for facts in given if not needed <= facts]
+            assert missing == [], (code, language)
+
+
+def test_every_operation_has_words() -> None:
+    assert {f"explain_{leaf}" for leaf in LEAVES} <= explanation_keys() <= set(catalogue("en"))
+    assert {key for key in catalogue("en") if key.startswith("explain_")} == explanation_keys()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_errors_name_what_is_wrong(language: str) -> None:
+    words = explain_error(language, InputError("unknown_word", "", word="zebra", words=("on", "sit"), last_id=255))
+    assert all(part in words for part in ("zebra", "on, sit", "255"))
+    words = explain_error(language, EditError("not_finite", "", name="logits", value=inf))
+    assert all(part in words for part in ("logits", "inf"))
+
+
+def test_a_long_vocabulary_is_cut() -> None:
+    words = tuple(f"w{place}" for place in range(50))
+    told = explain_error("en", InputError("unknown_word", "", word="zebra", words=words, last_id=49))
+    assert "w11" in told
+    assert "w12" not in told
+
+
+def test_places_are_filled_and_braces_of_readers_left_alone() -> None:
+    assert say("en", "error_id_out_of_range", id="{0}", last_id=5) == "Id {0} is outside 0…5."
+    with pytest.raises(KeyError):
+        say("en", "no such key")
+
+
+@pytest.mark.parametrize(("value", "shown"), [
+    (0.0, "0.0000"), (-0.0, "0.0000"), (1.0, "1.0000"), (-1.0, "−1.0000"), (0.90729, "0.9073"),
+    (-0.09108, "−0.0911"), (0.00005, "0.0001"), (-0.00005, "−0.0001"), (0.000049, "4.9e−5"),
+    (-0.00001, "−1.0e−5"), (1e-6, "1.0e−6"), (-1.26e-7, "−1.3e−7"), (5e-324, "4.9e−324"), (99999.0, "99999.0000"),
+    (1e5, "1.0e5"), (-123456.0, "−1.2e5"), (1e300, "1.0e300"), (nan, "NaN"), (inf, "∞"), (-inf, "−∞"),
+    (12.0, "12.0000"), (1 / 3, "0.3333"), (2 / 3, "0.6667"),
+])
+def test_four_decimals(value: float, shown: str) -> None:
+    assert number(value) == shown
+
+
+@pytest.mark.parametrize(("value", "shown"), [
+    (0.2, "0.2"), (-0.2, "−0.2"), (3.0, "3"), (-1.0, "−1"), (0.0, "0"), (-0.0, "0"), (1e-6, "1e−6"), (12.5, "12.5"),
+    (0.1 + 0.2, "0.30000000000000004"), (1e-10, "1e−10"), (2.5e-7, "2.5e−7"), (30.0, "30"), (-inf, "−∞"),
+])
+def test_the_shortest_exact_decimal(value: float, shown: str) -> None:
+    assert short(value) == shown
+
+
+@pytest.mark.parametrize(("value", "shown"), [
+    (0.0097, "0.97 %"), (0.5376, "53.76 %"), (1.0, "100.00 %"), (0.0, "0.00 %"), (0.0039, "0.39 %"),
+])
+def test_percentages(value: float, shown: str) -> None:
+    assert percent(value) == shown
+
+
+def test_invisible_characters_are_shown() -> None:
+    assert visible("a b\n\t") == "a␣b↵⇥"
+    assert visible("Cats") == "Cats"
