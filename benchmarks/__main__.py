@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import platform
+import signal
+import sys
 from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
@@ -49,6 +51,7 @@ def installed(package: str) -> str:
 def main() -> None:
     """Run the chosen parts, one after the other, with the machine's load beside each."""
     chosen = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # servers and browsers end with this process
     packages = ("streamlit", "uvloop", "torch", "playwright", "websockets")
     print(f"Python {platform.python_version()}, NumPy {np.__version__},", ", ".join(map(installed, packages)))
     for part in chosen.parts or PARTS:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import bare
-from benchmarks.timing import compare, interleaved, median, milliseconds, percentile, table
+from benchmarks.timing import compare, interleaved, median, milliseconds, spread, table
 from engine import Edit, Model, ModelConfig, Trace, explain, gradient, presets, run
 from engine.gradient import backward_plan
 from engine.trace import forward_plan, read_ids
@@ -137,8 +137,8 @@ def _questions(model: Model, ids: Integers, seconds: float) -> None:
         "first run of a shape (plan built)": _cold(first_run),
         "first gradient (plan built)": _cold(first_gradient),
     }
-    table("Cats sit on: questions to a run, and first times", ("median ms", "p95 ms", "runs"), [
-        (name, milliseconds(median(times)), milliseconds(percentile(times, 95)), len(times))
+    table("Cats sit on: questions to a run, and first times", ("p5 ms", "median ms", "p95 ms", "runs"), [
+        (name, *map(milliseconds, spread(times)), len(times))
         for name, times in samples.items()
     ])
 

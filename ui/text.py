@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import isinf, isnan
+from math import isfinite, isinf, isnan
 from pathlib import Path
 from types import MappingProxyType
 
@@ -16,11 +16,11 @@ LANGUAGES = ("en", "zh")
 LANGUAGE_NAMES = MappingProxyType({"en": "English", "zh": "中文"})
 # the labels that the board's scripts use
 BOARD_LABELS = (
-    "undo redo reset_all reset_cell reset_tensor edits no_edits first_changed next_token was values delta both "
-    "view layer head snapshots save name restore previous_lesson next_lesson change_sentence use cancel comma "
-    "number minus_infinity_not_here wider step_up step_down explain computed_would_be copy copied show_all trail "
-    "close pending more row show_row parameter computed leaf overridden of numpy range changed edited slider "
-    "dismiss used_row"
+    "undo redo reset_all reset_cell reset_tensor edits no_edits first_changed next_token was values delta "
+    "both view layer head snapshots save name restore previous_lesson next_lesson change_sentence use cancel "
+    "comma number minus_infinity_not_here wider step_up step_down explain computed_would_be copy copied "
+    "show_all trail close more row show_row parameter computed leaf overridden of range changed edited "
+    "slider dismiss used_row"
 ).split()
 SMALLEST_DECIMAL = 0.00005
 LARGEST_DECIMAL = 1e5
@@ -76,7 +76,10 @@ def number(value: float) -> str:
 
 def short(value: float) -> str:
     """The shortest decimal that is exactly this double: 0.2, 1e−6, 3."""
-    text = repr(float(value)).removesuffix(".0").replace("e-0", "e-")
+    if not isfinite(value):
+        return number(value)
+    # −0 is 0 to a reader
+    text = repr(float(value) + 0.0).removesuffix(".0").replace("e-0", "e-")
     return text.replace("-", "−")
 
 

@@ -30,7 +30,7 @@ LESSONS = (
 LANGUAGES = ("en", "zh")
 ATTENTION = "layers.0.attention"
 # what is waited for takes tens of milliseconds; this is for a machine with many other things to do
-PATIENCE_MILLISECONDS = 20_000
+PATIENCE_MILLISECONDS = 40_000
 SERVER_START_SECONDS = 60
 
 
@@ -241,7 +241,7 @@ class Reader:
         self.page.wait_for_function(
             """([reference, before]) => {
               const td = document.querySelector(`td[data-ref="${reference}"]`);
-              return !td.matches(".gb-pending") && Number(td.dataset.value) !== before;
+              return td && !td.matches(".gb-pending") && Number(td.dataset.value) !== before;
             }""",
             arg=[reference, before],
         )

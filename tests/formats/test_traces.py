@@ -68,7 +68,7 @@ def test_json_writes_null_for_minus_infinity_and_nothing_else(cats_trace: Trace)
     tensors = strict(to_json(cats_trace))["tensors"]
     assert tensors["causal_mask"]["data"] == [[0.0, None, None], [0.0, 0.0, None], [0.0, 0.0, 0.0]]
     for name, tensor in cats_trace.items():
-        nulls = np.equal(np.array(tensors[name]["data"], dtype=object), None)
+        nulls = np.isnan(np.array(tensors[name]["data"], dtype=np.float64))
         np.testing.assert_array_equal(nulls, np.isneginf(tensor.data), err_msg=name)
 
 

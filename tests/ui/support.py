@@ -79,6 +79,10 @@ def alive(name: str, state: State) -> dict[str, Any]:
     return live.build(state, framed(name, state), navigation.neighbours(name, state.choices.language))
 
 
+def is_chinese(words: str) -> bool:
+    return any("\u4e00" <= letter <= "\u9fff" for letter in words)
+
+
 def decoded(text: str) -> Numbers:
     """Numbers as the browser reads them: little-endian doubles in base64."""
     return np.frombuffer(b64decode(text, validate=True), dtype="<f8")

@@ -48,7 +48,7 @@ def readers(draw: st.DrawFn) -> State:
         ))
     )
     values = st.floats(-10, 10) | st.sampled_from([0.15, 1e300, -5e-324, 0.1 + 0.2])
-    edits = tuple(Edit(*cell, draw(values)) for cell in draw(st.lists(cells, max_size=4)))
+    edits = tuple(Edit(name, index, draw(values)) for name, index in draw(st.lists(cells, max_size=4)))
     if edits:
         state.history, state.cursor = [(), edits], 1
     if draw(st.booleans()):
@@ -98,7 +98,8 @@ def test_inactive_edits_are_kept() -> None:
 
 
 @pytest.mark.parametrize(("locale", "language"), [
-    ("zh-CN", "zh"), ("zh", "zh"), ("ZH-tw", "zh"), ("en-GB", "en"), ("de-DE", "en"), (None, "en"), ("", "en"),
+    ("zh-CN", "zh"), ("zh", "zh"), ("ZH-tw", "zh"), ("en-GB", "en"), ("de-DE", "en"),
+    (None, "en"), ("", "en"),
 ])
 def test_without_a_language_the_browser_decides(locale: str | None, language: str) -> None:
     assert open_address({}, locale).choices == Choices(language=language)
@@ -173,7 +174,9 @@ def test_the_message_says_what_is_wrong(broken: dict[str, str], reason: str, lan
 
 
 parameters = st.sampled_from([*GOOD, "lang"])
-wild = st.text(max_size=30) | st.sampled_from(["NaN", "-0", "1e999", "0.0.0", "~", "logits~0.0.0", "A" * 9000])
+wild = st.text(max_size=30) | st.sampled_from(
+    ["NaN", "-0", "1e999", "0.0.0", "~", "logits~0.0.0", "A" * 9000]
+)
 
 
 @settings(deadline=None)

@@ -85,8 +85,8 @@ def test_everything_in_a_frame_refers_to_something(lesson: str, preset: str) -> 
             for source in rule["inputs"]:
                 assert len(source["map"]) == len(rules[source["tensor"]]["shape"])
         blocks = [block for item in items(frame) for block in item.get("blocks", ())]
-        shown = {item["grid"] for item in items(frame) if "grid" in item} | {block["cells"] for block in blocks}
-        assert shown == set(grids)
+        shown = {item["grid"] for item in items(frame) if "grid" in item}
+        assert shown | {block["cells"] for block in blocks} == set(grids)
         assert {block["lesson"] for block in blocks} <= set(navigation.LESSONS)
         assert {block["from"] for block in blocks} <= {block["id"] for block in blocks} | {None}
         assert len({block["id"] for block in blocks}) == len(blocks)
@@ -99,15 +99,13 @@ def test_headers_say_which_cells_they_stand_over(lesson: str, preset: str) -> No
         words = [token["text"] for token in framed(lesson, state).data["tokens"]]
         assert words == state.choices.text.split()
         for grid in framed(lesson, state).data["grids"].values():
-            by_row = np.array(addresses(grid), dtype=object).reshape(len(grid["rows"]), len(grid["columns"]), 2)
-            for row, header in enumerate(grid["rows"]):
-                for column, heading in enumerate(grid["columns"]):
-                    index = by_row[row, column, 1]
-                    for head, word in ((header, grid["row_axis"]), (heading, grid["column_axis"])):
-                        if "sub" in head:
-                            assert int(head["sub"]) in index
-                        if word in ("position", "query", "key"):
-                            assert head["text"] == words[int(head["sub"])]
+            pairs = product(grid["rows"], grid["columns"])
+            for (row, column), (_, index) in zip(pairs, addresses(grid), strict=True):
+                for head, axis in ((row, grid["row_axis"]), (column, grid["column_axis"])):
+                    if "sub" in head:
+                        assert int(head["sub"]) in index
+                    if axis in ("position", "query", "key"):
+                        assert head["text"] == words[int(head["sub"])]
 
 
 def ids_of(trace: Trace) -> list[int]:
@@ -147,17 +145,14 @@ def ruled(frame: Frame, ids: list[int], cell: Cell, known: dict[Cell, frozenset[
         rules, found = frame.data["rules"], set[Cell]()
         for source in rules[cell[0]]["inputs"]:
             name, shape = source["tensor"], rules[source["tensor"]]["shape"]
-            axes = [indices(*each, ids) for each in zip_with(source["map"], cell[1], shape)]
+            axes = [
+                indices(entry, cell[1], size, ids) for entry, size in zip(source["map"], shape, strict=True)
+            ]
             for index in product(*axes):
                 here = (name, index)
                 found |= {here} if name in frame.names else ruled(frame, ids, here, known)
         known[cell] = frozenset(found)
     return known[cell]
-
-
-def zip_with(entries: list[list[Any]], out: tuple[int, ...], shape: list[int]) -> Iterator[tuple[Any, ...]]:
-    for entry, size in zip(entries, shape, strict=True):
-        yield entry, out, size
 
 
 def explained(
@@ -262,6 +257,14 @@ def test_queries_are_rows_and_keys_are_columns() -> None:
     assert weights["scale"] == "share"
 
 
+def test_candidates_stand_in_rows_and_positions_in_columns() -> None:
+    grids = framed("lm_head", reader()).data["grids"].values()
+    whole = next(grid for grid in grids if grid["tensor"] == "logits" and len(grid["columns"]) == 3)
+    assert (whole["row_axis"], whole["column_axis"]) == ("vocabulary", "position")
+    assert [row["text"] for row in whole["rows"]] == ["mats", "chairs", "volcano"]
+    assert decoded(whole["baseline"]).reshape(3, 3)[:, 2] == pytest.approx([0.9073, -0.0911, 0], abs=5e-5)
+
+
 def test_repeated_tokens_keep_rows_of_their_own() -> None:
     """C09."""
     grids = framed("scores", reader(text="on sit on")).data["grids"].values()
@@ -295,15 +298,14 @@ def test_both_languages_draw_the_same_board(lesson: str) -> None:
 
 def test_versions_tell_structures_apart() -> None:
     readers = [
-        reader(), reader(layer=1), reader(head=1), reader(text="sit on"), reader(text="on sit"),
-        reader(preset="scratch"), reader(preset="scratch", seed=2), reader(preset="scratch", pairing="half"),
+        ("scores", reader()), ("scores", reader(layer=1)), ("scores", reader(head=1)),
+        ("scores", reader(text="sit on")), ("scores", reader(text="on sit")), ("rope", reader()),
+        ("scores", reader(preset="scratch")), ("scores", reader(preset="scratch", seed=2)),
+        ("scores", reader(preset="scratch", pairing="half")), ("scores", reader(language="zh")),
+        ("lm_head", reader()), ("lm_head", reader(rows=(3,))),
     ]
-    versions = [framed("rope", state).version for state in readers]
-    # a head is chosen, and rows are asked for, where the board shows one head or a large table
-    versions[2] = framed("scores", reader(head=1)).version
-    versions += [framed("scores", reader()).version, framed("lm_head", reader()).version]
-    versions += [framed("lm_head", reader(rows=(3,))).version]
-    assert len({*versions}) == len(versions)
+    versions = {framed(lesson, state).version for lesson, state in readers}
+    assert len(versions) == len(readers)
 
 
 def test_edits_and_selections_leave_the_version_alone() -> None:
@@ -317,9 +319,10 @@ def test_edits_and_selections_leave_the_version_alone() -> None:
 
 
 EDITS = [
-    Edit(WQ, (0, 1), 0.5), Edit("embedding.weight", (78, 0), 0.7), Edit("layers.0.attention.weights", (0, 0, 2, 1), 0.9),
-    Edit("layers.1.mlp.output", (0, 1, 2), -3.0), Edit("sqrt_head_size", (), 1.0), Edit("scaled.factor", (), 8.0),
-    Edit("lm_head.weight", (92, 3), 0.4), Edit("rope.offset", (), 3.0), Edit("lm_head.weight", (200, 3), 0.4),
+    Edit(WQ, (0, 1), 0.5), Edit("embedding.weight", (78, 0), 0.7), Edit("lm_head.weight", (92, 3), 0.4),
+    Edit("layers.0.attention.weights", (0, 0, 2, 1), 0.9), Edit("layers.1.mlp.output", (0, 1, 2), -3.0),
+    Edit("sqrt_head_size", (), 1.0), Edit("scaled.factor", (), 8.0), Edit("rope.offset", (), 3.0),
+    Edit("lm_head.weight", (200, 3), 0.4),
 ]
 
 
@@ -347,7 +350,7 @@ def test_nothing_is_sent_of_what_has_not_changed(lesson: str) -> None:
     data = alive(lesson, reader())
     assert data["values"] == {}
     assert data["edited"] == []
-    assert (data["selected"], data["editor"], data["explanation"], data["message"]) == (None, None, None, None)
+    assert [data[key] for key in ("selected", "editor", "explanation", "message")] == [None] * 4
     assert data["strip"]["first_changed"] is None
 
 
@@ -368,8 +371,11 @@ def test_numbers_that_ran_over_still_make_strict_json(lesson: str) -> None:
     state = reader()
     edit(state, "layers.0.norm1.weight", (0,), 1e308)
     edit(state, "layers.0.attention.masked_scores", (0, 0, 2, 1), "-inf")
-    for name in ("logits", "probabilities", "layers.0.attention.masked_scores", "layers.0.attention.weights.exp"):
-        send(state, "select", tensor=name, index=[0, 0, 2, 1][-len(state.trace[name].shape):], trail="start")
+    masked, exponentials = "layers.0.attention.masked_scores", "layers.0.attention.weights.exp"
+    for name in ("logits", "probabilities", masked, exponentials):
+        index = [0, 0, 2, 1][-len(state.trace[name].shape):]
+        send(state, "select", tensor=name, index=index, trail="start")
+        assert state.choices.selected == (name, tuple(index))
         strictly(alive(lesson, state))
     assert np.isnan(state.trace["logits"].data).any()
 
@@ -390,8 +396,8 @@ def test_the_strip_before_and_after(golden: dict[str, NDArray[Any]]) -> None:
     for token_id, word in ((90, "mats"), (91, "chairs"), (92, "volcano")):
         assert candidates[word]["id"] == token_id
         assert candidates[word]["top"] == (word == "mats")
-        assert candidates[word]["logit"] == pytest.approx(golden["logits"][0, 2, token_id], abs=1e-12)
-        assert candidates[word]["probability"] == pytest.approx(golden["probabilities"][0, 2, token_id], abs=1e-12)
+        for key, tensor in (("logit", "logits"), ("probability", "probabilities")):
+            assert candidates[word][key] == pytest.approx(golden[tensor][0, 2, token_id], abs=1e-12)
     edit(state, "lm_head.weight", (92, 3), 2.0)
     strip = alive("overview", state)["strip"]
     assert strip["first_changed"] == "logits"
@@ -406,9 +412,12 @@ def test_the_strip_before_and_after(golden: dict[str, NDArray[Any]]) -> None:
 
 
 @pytest.mark.parametrize(("change", "first"), [
-    (Edit(WQ, (0, 1), 0.5), "layers.0.attention.q"), (Edit("embedding.weight", (12, 0), 9.0), "embedding.output"),
-    (Edit("embedding.weight", (200, 0), 9.0), None), (Edit("layers.1.output", (0, 2, 0), 9.0), "layers.1.output"),
-    (Edit("scaled.factor", (), 2.0), "scaled.stream"), (Edit("norm_epsilon", (), 0.5), "layers.0.norm1.rms"),
+    (Edit(WQ, (0, 1), 0.5), "layers.0.attention.q"),
+    (Edit("embedding.weight", (12, 0), 9.0), "embedding.output"),
+    (Edit("embedding.weight", (200, 0), 9.0), None),
+    (Edit("layers.1.output", (0, 2, 0), 9.0), "layers.1.output"),
+    (Edit("scaled.factor", (), 2.0), "scaled.stream"),
+    (Edit("norm_epsilon", (), 0.5), "layers.0.norm1.rms"),
 ])
 def test_the_first_tensor_that_changed(change: Edit, first: str | None) -> None:
     state = State(Choices(), [(), (change,)], 1)
@@ -425,7 +434,7 @@ def test_the_strip_of_a_random_model_ranks_its_own_tokens() -> None:
 def test_the_editor_of_parameters_overrides_and_leaves() -> None:
     state = reader()
     edit(state, "layers.0.attention.q", (0, 2, 0), 9.0)
-    wanted = {
+    wanted: dict[Cell, dict[str, Any]] = {
         ("layers.0.attention.q", (0, 2, 0)): {"edited": True, "value": 9.0, "kind": "computed"},
         ("layers.0.attention.q", (0, 2, 1)): {"edited": False, "kind": "computed"},
         (WQ, (0, 0)): {"edited": False, "value": 1.0, "baseline": 1.0, "computed": None, "kind": "parameter"},

@@ -1,0 +1,116 @@
+"""The app's own script, run without a browser: every page in both languages, links, and two sessions."""
+
+from __future__ import annotations
+
+import runpy
+
+import pytest
+from streamlit.runtime.scriptrunner import script_runner
+from streamlit.testing.v1 import AppTest
+
+from engine import Edit
+from formats import edits as edit_links
+from tests.ui.support import ROOT, edit
+from ui.navigation import LESSONS
+from ui.prose import read
+from ui.state import State
+from ui.text import LANGUAGES, say
+
+WQ = "layers.0.attention.Wq"
+
+
+@pytest.fixture(autouse=True)
+def warm_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server on which `st.navigation` has run before.
+
+    AppTest forgets that at each run, and takes the folder `pages` for Streamlit's older kind of pages.
+    """
+    monkeypatch.setattr(script_runner, "_mpa_v1", runpy.run_path)
+
+
+def opened(**query: str) -> AppTest:
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
+    for name, value in query.items():
+        app.query_params[name] = value
+    return app.run()
+
+
+def state_of(app: AppTest) -> State:
+    state: State = app.session_state["glassbox"]
+    return state
+
+
+def page_of(lesson: str) -> str:
+    (path,) = (ROOT / "pages").glob(f"*_{lesson}.py")
+    return f"pages/{path.name}"
+
+
+@pytest.mark.parametrize("preset", ["cats", "scratch"])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_page_runs(language: str, preset: str) -> None:
+    app = opened(lang=language, preset=preset)
+    for lesson in LESSONS:
+        app.switch_page(page_of(lesson)).run()
+        assert not app.exception, [error.message for error in app.exception]
+        assert [title.value for title in app.title] == [read(lesson, language).title]
+        assert app.sidebar.selectbox[0].label == say(language, "preset")
+    assert state_of(app).choices.preset == preset
+    assert state_of(app).choices.language == language
+
+
+def test_a_link_opens_with_its_edits() -> None:
+    link = edit_links.encode([Edit(WQ, (0, 1), 0.25)])
+    app = opened(lang="zh", text="sit on", edits=link, cell=f"{WQ}~0.1", layer="2")
+    assert not app.exception
+    state = state_of(app)
+    assert state.message is None
+    assert state.edits == (Edit(WQ, (0, 1), 0.25),)
+    assert (state.ids, state.choices.layer, state.choices.selected) == ((45, 78), 1, (WQ, (0, 1)))
+
+
+@pytest.mark.parametrize("query", [
+    {"lang": "xx"}, {"preset": "foo"}, {"text": "zebra"}, {"seed": "1e999"}, {"edits": "garbage"},
+    {"rows": "x" * 10_000}, {"cell": "NaN"},
+])
+def test_a_broken_link_runs_the_default(query: dict[str, str]) -> None:
+    app = opened(**query)
+    assert not app.exception
+    assert state_of(app).message is not None
+    assert [title.value for title in app.title] == [read("overview", "en").title]
+
+
+def test_an_edit_survives_every_page() -> None:
+    """C04: set a weight, visit all pages, return: it is still set."""
+    app = opened(lang="en")
+    edit(state_of(app), WQ, (0, 1), 3.5)
+    for lesson in (*LESSONS, "overview"):
+        app.switch_page(page_of(lesson)).run()
+        assert not app.exception
+    assert state_of(app).trace[WQ].data[0, 1] == 3.5
+
+
+def test_a_preset_chosen_in_the_sidebar() -> None:
+    app = opened(lang="en")
+    edit(state_of(app), WQ, (0, 1), 3.5)
+    labels = [box.label for box in app.sidebar.selectbox]
+    assert labels == [say("en", "preset")]
+    app.sidebar.selectbox[0].select("scratch").run()
+    assert not app.exception
+    assert state_of(app).choices.preset == "scratch"
+    app.sidebar.number_input[0].set_value(7).run()
+    app.sidebar.selectbox[1].select("half").run()
+    assert not app.exception
+    assert (state_of(app).choices.seed, state_of(app).choices.pairing) == (7, "half")
+    app.sidebar.selectbox[0].select("cats").run()
+    assert not app.exception
+    assert state_of(app).trace[WQ].data[0, 1] == 3.5
+
+
+def test_two_sessions_are_apart() -> None:
+    first, second = opened(lang="en"), opened(lang="en")
+    edit(state_of(first), WQ, (0, 1), 3.5)
+    first.run()
+    second.run()
+    assert state_of(first).edits
+    assert state_of(second).edits == ()
+    assert state_of(second).trace[WQ].data[0, 1] == 0

@@ -1,0 +1,94 @@
+"""What tensors, axes and cells are called."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine import presets
+from formats.traces import to_csv
+from tests.ui.support import reader
+from ui import naming
+from ui.text import LANGUAGES, catalogue
+
+
+@pytest.mark.parametrize(("tensor", "short"), [
+    ("layers.0.attention.scores", "scores"), ("layers.1.norm1.output", "norm1.output"), ("logits", "logits"),
+    ("layers.0.attention.output", "attention.output"), ("layers.0.output", "output"),
+    ("layers.0.mlp.output", "mlp.output"),
+    ("layers.0.attention.weights.max", "weights.max"), ("final_norm.output", "final_norm.output"),
+])
+def test_short_names(tensor: str, short: str) -> None:
+    assert naming.short_name(tensor) == short
+
+
+def test_short_names_of_one_layer_are_distinct() -> None:
+    names = [name for name in reader().trace if not name.startswith("layers.1.")]
+    assert len({naming.short_name(name) for name in names}) == len(names)
+
+
+@pytest.mark.parametrize(("tensor", "hue"), [
+    ("layers.0.attention.q_rotated", "q"), ("layers.0.attention.Wk", "k"),
+    ("layers.1.attention.v_heads", "v"),
+    ("layers.0.output", "stream"), ("layers.0.residual1", "stream"), ("embedding.output", "stream"),
+    ("layers.0.mlp.output", "mlp"), ("layers.0.attention.weights", "weights"), ("final_norm.output", "norm"),
+    ("logits", "logits"), ("probabilities", "logits"), ("norm_epsilon", "norm"), ("input_ids", "none"),
+    ("layers.0.norm1.weight", "norm"), ("layers.1.norm2.weight", "norm"), ("lm_head.weight", "logits"),
+])
+def test_one_hue_for_each_family(tensor: str, hue: str) -> None:
+    assert naming.hue(tensor) == hue
+
+
+def test_shares_are_what_sums_to_one() -> None:
+    for name, tensor in reader().trace.items():
+        if naming.is_share(name):
+            assert tensor.data.sum(axis=-1) == pytest.approx(1)
+            assert tensor.op == "share"
+        else:
+            assert tensor.op != "share"
+
+
+@pytest.mark.parametrize("preset", presets.NAMES)
+def test_every_axis_has_a_letter_and_words(preset: str) -> None:
+    for tensor in reader(preset=preset).trace.values():
+        for axis in tensor.axes:
+            assert naming.AXIS_LETTERS[axis]
+            assert all(f"axis_{axis}" in catalogue(language) for language in LANGUAGES)
+
+
+def test_shapes_in_letters_and_numbers() -> None:
+    trace = reader().trace
+    assert naming.shape_text(trace["layers.0.attention.scores"]) == "[B, H, T, T] = [1, 2, 3, 3]"
+    assert naming.shape_text(trace["layers.0.mlp.W_up"]) == "[C, F] = [4, 8]"
+    assert naming.shape_text(trace["lm_head.weight"]) == "[V, C] = [256, 4]"
+    assert naming.shape_text(trace["norm_epsilon"]) == ""
+
+
+def test_axes_in_the_readers_language() -> None:
+    assert naming.axes_text("en", ("query", "key")) == "query × key"
+    assert naming.axes_text("zh", ("position", "feature")) == " × ".join(
+        catalogue("zh")[f"axis_{axis}"] for axis in ("position", "feature")
+    )
+
+
+def test_repeated_tokens_get_labels_of_their_own() -> None:
+    """C09: 0:red, 1:fox, 2:red."""
+    state = reader(preset="scratch", text="red fox red")
+    tensor = state.trace["layers.0.attention.weights"]
+    labels = naming.axis_labels(state.model, state.ids, tensor)
+    assert labels == [["b0"], ["h0", "h1"], ["0:red", "1:fox", "2:red"], ["0:red", "1:fox", "2:red"]]
+    assert "0,b0,1,h1,2,2:red,0,0:red," in to_csv(tensor, labels)
+
+
+@pytest.mark.parametrize("preset", presets.NAMES)
+def test_labels_on_an_axis_are_never_alike(preset: str) -> None:
+    text = {"cats": "on on 255 0", "scratch": "red red fox red"}[preset]
+    state = reader(preset=preset, text=text)
+    for tensor in state.trace.values():
+        by_axis = naming.axis_labels(state.model, state.ids, tensor)
+        assert [len(labels) for labels in by_axis] == [*tensor.shape]
+        assert [len({*labels}) for labels in by_axis] == [*tensor.shape]
+
+
+def test_a_token_without_a_word_is_its_number() -> None:
+    assert naming.token_label(presets.load("cats"), 90) == "mats"
+    assert naming.token_label(presets.load("cats"), 7) == "#7"
