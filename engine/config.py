@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from engine.errors import ConfigError
 
-NORMS = ("rmsnorm",)
-POSITIONS = ("rope",)
+NORMS = ("rmsnorm", "layernorm", "none")
+PLACEMENTS = ("pre", "post")
+POSITIONS = ("rope", "learned", "none")
 PAIRINGS = ("interleaved", "half")
-ACTIVATIONS = ("relu",)
+ACTIVATIONS = ("relu", "gelu_tanh", "gelu_erf", "relu_squared")
 
 
 @dataclass(frozen=True)
@@ -27,14 +28,29 @@ class ModelConfig:
     heads: int
     mlp_size: int
     norm: str = "rmsnorm"
+    # pre normalises what a branch reads, post what the addition gives
+    norm_placement: str = "pre"
     norm_epsilon: float = 1e-6
     positions: str = "rope"
+    # rows of a learned position table; None where positions have no bound
+    max_positions: int | None = None
     rope_base: float = 10000.0
     # interleaved turns neighbours (0,1),(2,3); half turns (0,D/2),(1,D/2+1)
     rope_pairing: str = "interleaved"
+    # the sign of angle = ±position · frequency
+    rope_direction: int = 1
     activation: str = "relu"
     bias: bool = False
     tied_head: bool = False
+    causal: bool = True
+    scale_scores: bool = True
+    residual: bool = True
+    # q and k divided by their own rms over the head's features, after the rotation
+    qk_norm: bool = False
+    # logits become cap · tanh(logit / cap)
+    logit_soft_cap: float | None = None
+    # share of a branch's cells set to zero in training
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         for field in ("vocab_size", "hidden_size", "layers", "heads", "mlp_size"):
@@ -57,18 +73,14 @@ class ModelConfig:
                 head_size=self.head_size,
             )
         self._check_choices()
-        for field in ("norm_epsilon", "rope_base"):
-            number = getattr(self, field)
-            if not 0 < number < float("inf"):
-                raise ConfigError(
-                    "positive", f"{field} must be positive and finite, not {number!r}",
-                    field=field, value=number,
-                )
+        self._check_numbers()
 
     def _check_choices(self) -> None:
-        choices = (
-            ("norm", NORMS), ("positions", POSITIONS), ("rope_pairing", PAIRINGS),
-            ("activation", ACTIVATIONS), ("bias", (False,)), ("tied_head", (False,)),
+        switches = ("bias", "tied_head", "causal", "scale_scores", "residual", "qk_norm")
+        choices: tuple[tuple[str, tuple[object, ...]], ...] = (
+            ("norm", NORMS), ("norm_placement", PLACEMENTS), ("positions", POSITIONS),
+            ("rope_pairing", PAIRINGS), ("rope_direction", (1, -1)), ("activation", ACTIVATIONS),
+            *((field, (True, False)) for field in switches),
         )
         for field, allowed in choices:
             value = getattr(self, field)
@@ -77,6 +89,24 @@ class ModelConfig:
                     "choice", f"{field}={value!r} is not one of {allowed}",
                     field=field, value=value, allowed=allowed,
                 )
+
+    def _check_numbers(self) -> None:
+        for field in ("norm_epsilon", "rope_base", "logit_soft_cap"):
+            number = getattr(self, field)
+            if number is not None and not 0 < number < float("inf"):
+                raise ConfigError(
+                    "positive", f"{field} must be positive and finite, not {number!r}",
+                    field=field, value=number,
+                )
+        if not 0 <= self.dropout < 1:
+            raise ConfigError("dropout", f"dropout must be in 0 ≤ p < 1, not {self.dropout!r}", value=self.dropout)
+        if self.positions == "learned" and self.max_positions is None:
+            raise ConfigError("max_positions", "learned positions need max_positions, the rows of their table")
+        if self.max_positions is not None and self.max_positions < 1:
+            raise ConfigError(
+                "size", f"max_positions must be at least 1, not {self.max_positions!r}",
+                field="max_positions", value=self.max_positions,
+            )
 
     @property
     def head_size(self) -> int:
@@ -87,13 +117,33 @@ class ModelConfig:
         """Name → shape of every parameter, in the order in which the forward pass meets them."""
         V, C, F = self.vocab_size, self.hidden_size, self.mlp_size
         shapes: dict[str, tuple[int, ...]] = {"embedding.weight": (V, C)}
+        if self.positions == "learned":
+            assert self.max_positions is not None
+            shapes["position_embedding.weight"] = (self.max_positions, C)
         for layer in range(self.layers):
-            shapes[f"layers.{layer}.norm1.weight"] = (C,)
-            for matrix in ("Wq", "Wk", "Wv", "Wo"):
-                shapes[f"layers.{layer}.attention.{matrix}"] = (C, C)
-            shapes[f"layers.{layer}.norm2.weight"] = (C,)
-            shapes[f"layers.{layer}.mlp.W_up"] = (C, F)
-            shapes[f"layers.{layer}.mlp.W_down"] = (F, C)
-        shapes["final_norm.weight"] = (C,)
-        shapes["lm_head.weight"] = (V, C)
+            shapes |= self._norm_shapes(f"layers.{layer}.norm1")
+            shapes |= self._matrix_shapes(f"layers.{layer}.attention", {
+                ("Wq", "bq"): (C, C), ("Wk", "bk"): (C, C), ("Wv", "bv"): (C, C), ("Wo", "bo"): (C, C),
+            })
+            shapes |= self._norm_shapes(f"layers.{layer}.norm2")
+            shapes |= self._matrix_shapes(f"layers.{layer}.mlp", {
+                ("W_up", "b_up"): (C, F), ("W_down", "b_down"): (F, C),
+            })
+        shapes |= self._norm_shapes("final_norm")
+        if not self.tied_head:
+            shapes["lm_head.weight"] = (V, C)
+        return shapes
+
+    def _norm_shapes(self, name: str) -> dict[str, tuple[int, ...]]:
+        if self.norm == "none":
+            return {}
+        parts = ("weight", "bias") if self.norm == "layernorm" else ("weight",)
+        return {f"{name}.{part}": (self.hidden_size,) for part in parts}
+
+    def _matrix_shapes(self, name: str, matrices: dict[tuple[str, str], tuple[int, int]]) -> dict[str, tuple[int, ...]]:
+        shapes: dict[str, tuple[int, ...]] = {}
+        for (weight, bias), shape in matrices.items():
+            shapes[f"{name}.{weight}"] = shape
+            if self.bias:
+                shapes[f"{name}.{bias}"] = shape[1:]
         return shapes

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from engine.plan import AxisMap, Kernel, Node, Value
-from engine.rows import Groups, Operation, product_gradient
+from engine.rows import Groups, Operation, broadcast_gradient, product_gradient
 from engine.types import Array, Index
 
 Words = tuple[str, ...]
@@ -35,6 +36,18 @@ def _matmul(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dic
     left, right = (*x.axes[:-1], "in"), ("in", "out")
     result = (*x.axes[:-1], "out")
     return _node(operation, slot, inputs, (left, right, result), (*x.axes[:-1], weight.axes[1]))
+
+
+def _affine(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+    """Build x @ W + b: every cell of an output column gets the same bias."""
+    x, weight, bias = inputs
+    product = _matmul(operation, slot, (x, weight), attributes)
+    multiply = product.kernel
+    assert multiply is not None
+    return replace(
+        product, inputs=(x.slot, weight.slot, bias.slot), maps=(*product.maps, (("axis", len(x.axes) - 1),)),
+        kernel=lambda a, b, c: multiply(a, b) + c,
+    )
 
 
 def _node(operation: str, slot: int, inputs: tuple[Node, ...], words: tuple[Words, Words, Words],
@@ -97,6 +110,15 @@ def _gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: 
     return product_gradient(upstream, output, inputs[1 - which], which, 1 - which)
 
 
+def _affine_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    return broadcast_gradient(upstream, output, 2) if which == 2 else _gradient(upstream, output, inputs, which)
+
+
+def _affine_cell(node: Node, index: Index, groups: Groups) -> float:
+    left, right, (bias, *_) = groups
+    return _dot(node, index, (left, right)) + bias
+
+
 def _dot(node: Node, index: Index, groups: Groups) -> float:
     return float(sum(a * b for a, b in zip(*groups, strict=True)))
 
@@ -104,4 +126,5 @@ def _dot(node: Node, index: Index, groups: Groups) -> float:
 ROWS: dict[str, Operation] = {
     "contract": Operation(_contract, _dot, _gradient),
     "matmul": Operation(_matmul, _dot, _gradient),
+    "affine": Operation(_affine, _affine_cell, _affine_gradient),
 }

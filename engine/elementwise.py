@@ -21,7 +21,8 @@ from engine.rows import (
 from engine.types import Array, Index
 
 
-def _unary(kernel: Kernel) -> Build:
+def unary(kernel: Kernel) -> Build:
+    """Build a node whose cells are a function of the cell at the same place."""
     def build(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
         (x,) = inputs
         return Node(slot, operation, (x.slot,), x.axes, x.shape, (same_axes(x),), kernel=kernel)
@@ -120,7 +121,7 @@ def scaled(value: Value, factor: float) -> Value:
     return value.builder.apply("scale", value, factor=factor)
 
 
-def _times(slope: Callable[[Value, Value], Value]) -> Derivative:
+def times(slope: Callable[[Value, Value], Value]) -> Derivative:
     """upstream · f′(x), where `slope(x, f(x))` gives f′(x)."""
     def derivative(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
         return upstream * slope(inputs[0], output)
@@ -136,34 +137,52 @@ def _root_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], wh
     return broadcast_gradient(scaled(upstream, 0.5) / output, output, which)
 
 
-def _each(function: Callable[..., Any]) -> Callable[[Node, Index, Groups], float]:
+def each(function: Callable[..., Any]) -> Callable[[Node, Index, Groups], float]:
     """Arithmetic of one cell: the function of the single operand that each input gives."""
     return lambda node, index, groups: float(function(*(group[0] for group in groups)))
 
 
+def _scale_shift(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+    """Build x · weight + bias, weight and bias along x's last axis."""
+    x, weight, bias = inputs
+    last = (("axis", len(x.axes) - 1),)
+    return Node(slot, operation, (x.slot, weight.slot, bias.slot), x.axes, x.shape, (same_axes(x), last, last),
+                kernel=lambda array, factor, shift: array * factor + shift)
+
+
+def _scale_shift_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    if which == 2:
+        return broadcast_gradient(upstream, output, which)
+    return product_gradient(upstream, output, inputs[1 - which], which, 1 - which)
+
+
 ROWS: dict[str, Operation] = {
-    "add": Operation(_binary(np.add), _each(np.add), _add_gradient),
-    "subtract": Operation(_binary(np.subtract), _each(np.subtract), _subtract_gradient),
-    "multiply": Operation(_binary(np.multiply), _each(np.multiply), _multiply_gradient),
-    "divide": Operation(_binary(np.divide), _each(np.divide), _quotient_gradient("divide")),
+    "copy": Operation(unary(lambda x: x.copy()), each(lambda x: x), lambda upstream, output, inputs, which: upstream),
+    "scale_shift": Operation(
+        _scale_shift, each(lambda x, factor, shift: x * factor + shift), _scale_shift_gradient
+    ),
+    "add": Operation(_binary(np.add), each(np.add), _add_gradient),
+    "subtract": Operation(_binary(np.subtract), each(np.subtract), _subtract_gradient),
+    "multiply": Operation(_binary(np.multiply), each(np.multiply), _multiply_gradient),
+    "divide": Operation(_binary(np.divide), each(np.divide), _quotient_gradient("divide")),
     "share": Operation(
-        _binary(_share), _each(lambda part, total: part / total if total else 0.0),
+        _binary(_share), each(lambda part, total: part / total if total else 0.0),
         _quotient_gradient("share"),
     ),
     "root": Operation(
         _binary(lambda square, epsilon: np.sqrt(square + epsilon)),
-        _each(lambda square, epsilon: np.sqrt(square + epsilon)), _root_gradient,
+        each(lambda square, epsilon: np.sqrt(square + epsilon)), _root_gradient,
     ),
-    "exp": Operation(_unary(np.exp), _each(np.exp), _times(lambda x, y: y)),
+    "exp": Operation(unary(np.exp), each(np.exp), times(lambda x, y: y)),
     "relu": Operation(
-        _unary(lambda x: np.maximum(x, 0)), _each(lambda x: np.maximum(x, 0)),
-        _times(lambda x, y: x.builder.apply("positive", x)),
+        unary(lambda x: np.maximum(x, 0)), each(lambda x: np.maximum(x, 0)),
+        times(lambda x, y: x.builder.apply("positive", x)),
     ),
-    "positive": Operation(_unary(lambda x: (x > 0).astype(x.dtype)), _each(lambda x: x > 0)),
+    "positive": Operation(unary(lambda x: (x > 0).astype(x.dtype)), each(lambda x: x > 0)),
     "cosine": Operation(
-        _unary(np.cos), _each(np.cos), _times(lambda x, y: scaled(x.builder.apply("sine", x), -1.0))
+        unary(np.cos), each(np.cos), times(lambda x, y: scaled(x.builder.apply("sine", x), -1.0))
     ),
-    "sine": Operation(_unary(np.sin), _each(np.sin), _times(lambda x, y: x.builder.apply("cosine", x))),
+    "sine": Operation(unary(np.sin), each(np.sin), times(lambda x, y: x.builder.apply("cosine", x))),
     "scale": Operation(
         _scale, lambda node, index, groups: node.attributes["factor"] * groups[0][0], _scale_gradient
     ),

@@ -13,7 +13,7 @@ from engine.operations import OPERATIONS
 from engine.trace import Tensor, TensorMap
 from engine.types import Index
 
-LEAVES = frozenset({"parameter", "constant", "ids"})
+LEAVES = frozenset({"parameter", "constant", "ids", "dropout_mask", "cache"})
 
 
 @dataclass(frozen=True)

@@ -6,30 +6,45 @@ B batch, T positions, C features, H heads, D = C/H, F hidden units, V vocabulary
 
 from __future__ import annotations
 
-import numpy as np
-
+from engine.blocks import contract, merge_heads, softmax, split_heads
 from engine.config import ModelConfig
 from engine.plan import Scope, Value
+from engine.recipe import Recipe
 
 
-def gpt(scope: Scope, config: ModelConfig, batch: int, length: int) -> Value:
-    """Return the logits [B,T,V] of ids [B,T]. Source: "Forward: structure and data flow of a GPT"."""
-    hidden_states = embed(scope, config, batch, length)
-    recipe = Recipe(scope, config, length)
+def gpt(scope: Scope, config: ModelConfig, batch: int, length: int, training: bool = False,
+        past: int = 0) -> Value:
+    """Return the logits [B,T,V] of ids [B,T], which stand behind `past` positions kept in a cache.
+
+    Source: "Forward: structure and data flow of a GPT".
+    """
+    hidden_states = embed(scope, config, batch, length, past)
+    recipe = Recipe(scope, config, batch, length, training, past)
     stream = transformer(scope, recipe, hidden_states)
     normed = recipe.norm(scope.at("final_norm"), stream)
-    logits = scope.record("logits", lm_head(scope.at("lm_head"), config, normed))
+    logits = lm_head(scope, recipe, normed)
     softmax(scope, "probabilities", logits, "vocabulary")
     return logits
 
 
-def embed(scope: Scope, config: ModelConfig, batch: int, length: int) -> Value:
-    """embedding.output[b,t] = embedding.weight[id(b,t)], [B,T,C]. Source: "Token Embedding"."""
+def embed(scope: Scope, config: ModelConfig, batch: int, length: int, past: int) -> Value:
+    """embedding.output[b,t] = embedding.weight[id(b,t)], [B,T,C]; learned positions are added to it.
+
+    Source: "Token Embedding"; for learned positions the second article, steps 2 and 3.
+    """
     ids = scope.builder.leaf("ids", "input_ids", ("batch", "position"), (batch, length))
     table = scope.parameter(
         "embedding.weight", ("vocabulary", "feature"), (config.vocab_size, config.hidden_size)
     )
-    return scope.record("embedding.output", scope.builder.apply("lookup", table, ids))
+    tokens = scope.record("embedding.output", scope.builder.apply("lookup", table, ids))
+    if config.positions != "learned":
+        return tokens
+    assert config.max_positions is not None
+    places = scope.parameter(
+        "position_embedding.weight", ("position", "feature"), (config.max_positions, config.hidden_size)
+    )
+    positions = scope.record("position_embedding.output", scope.builder.apply("rows", places, first=past, count=length))
+    return scope.record("embedding.sum", tokens + positions)
 
 
 def transformer(scope: Scope, recipe: Recipe, stream: Value) -> Value:
@@ -40,128 +55,84 @@ def transformer(scope: Scope, recipe: Recipe, stream: Value) -> Value:
 
 
 def layer(scope: Scope, recipe: Recipe, x: Value) -> Value:
-    """r = x + attention(norm1(x)); y = r + mlp(norm2(r)), [B,T,C]. Source: `layer_forward`."""
+    """r = x + attention(norm1(x)); y = r + mlp(norm2(r)), [B,T,C]. Source: `layer_forward`.
+
+    With norms after the additions: r = norm1(x + attention(x)); y = norm2(r + mlp(r)).
+    """
+    if recipe.config.norm_placement == "post":
+        added = scope.record("residual1", recipe.join(x, attention(scope.at("attention"), recipe, x)))
+        r = recipe.norm(scope.at("norm1"), added)
+        sum2 = scope.record("residual2", recipe.join(r, mlp(scope.at("mlp"), recipe, r)))
+        return scope.record("output", recipe.norm(scope.at("norm2"), sum2).copy())
     attended = attention(scope.at("attention"), recipe, recipe.norm(scope.at("norm1"), x))
-    r = scope.record("residual1", x + attended)
-    processed = mlp(scope.at("mlp"), recipe.config, recipe.norm(scope.at("norm2"), r))
-    return scope.record("output", r + processed)
+    r = scope.record("residual1", recipe.join(x, attended))
+    processed = mlp(scope.at("mlp"), recipe, recipe.norm(scope.at("norm2"), r))
+    return scope.record("output", recipe.join(r, processed))
 
 
 def attention(scope: Scope, recipe: Recipe, x: Value) -> Value:
     """output = merge(softmax(q·k / √D + mask) · v) · Wo, [B,T,C]. Source: "Self-Attention" 1 to 4."""
-    width = recipe.config.hidden_size
-    square = (("feature", "feature"), (width, width))
-    q = scope.record("q", x @ scope.parameter("Wq", *square))
-    q_heads = scope.record("q_heads", split_heads(q, recipe.config.heads, "query"))
-    k = scope.record("k", x @ scope.parameter("Wk", *square))
-    k_heads = scope.record("k_heads", split_heads(k, recipe.config.heads, "key"))
-    v = scope.record("v", x @ scope.parameter("Wv", *square))
-    v_heads = scope.record("v_heads", split_heads(v, recipe.config.heads, "key"))
+    config = recipe.config
+    C, H = config.hidden_size, config.heads
+    q = scope.record("q", linear(scope, config, x, "Wq", "bq", "feature", C))
+    q_heads = scope.record("q_heads", split_heads(q, H, "query"))
+    k = scope.record("k", linear(scope, config, x, "Wk", "bk", "feature", C))
+    k_heads = scope.record("k_heads", split_heads(k, H, "key"))
+    v = scope.record("v", linear(scope, config, x, "Wv", "bv", "feature", C))
+    v_heads = scope.record("v_heads", split_heads(v, H, "key"))
 
-    q_rotated = scope.record("q_rotated", recipe.rotate(q_heads))
-    k_rotated = scope.record("k_rotated", recipe.rotate(k_heads))
+    query = recipe.prepare(scope, "q", q_heads)
+    key = recipe.remember(scope, "k", recipe.prepare(scope, "k", k_heads))
+    value = recipe.remember(scope, "v", v_heads)
 
     dot = scope.record("dot", contract(
-        "batch head query head_feature, batch head key head_feature -> batch head query key",
-        q_rotated, k_rotated,
+        "batch head query head_feature, batch head key head_feature -> batch head query key", query, key
     ))
-    scores = scope.record("scores", dot / recipe.sqrt_head_size)
-    masked_scores = scope.record("masked_scores", scores + recipe.causal_mask)
+    scores = scope.record("scores", dot / recipe.sqrt_head_size) if config.scale_scores else dot
+    masked_scores = scope.record("masked_scores", scores + recipe.causal_mask) if config.causal else scores
     weights = softmax(scope, "weights", masked_scores, "key")
 
     head_output = scope.record("head_output", contract(
         "batch head query key, batch head key head_feature -> batch head query head_feature",
-        weights, v_heads,
+        weights, value,
     ))
     merged = scope.record("merged", merge_heads(head_output))
-    return scope.record("output", merged @ scope.parameter("Wo", *square))
+    output = scope.record("output", linear(scope, config, merged, "Wo", "bo", "feature", C))
+    return recipe.drop(scope, output)
 
 
-def mlp(scope: Scope, config: ModelConfig, x: Value) -> Value:
-    """output = relu(x · W_up) · W_down at every position alone, [B,T,C]. Source: "MLP"."""
-    C, F = config.hidden_size, config.mlp_size
-    up = scope.record("up", x @ scope.parameter("W_up", ("feature", "hidden"), (C, F)))
-    activation = scope.record("activation", scope.builder.apply("relu", up))
-    return scope.record("output", activation @ scope.parameter("W_down", ("hidden", "feature"), (F, C)))
+def mlp(scope: Scope, recipe: Recipe, x: Value) -> Value:
+    """output = activation(x · W_up) · W_down at every position alone, [B,T,C]. Source: "MLP"."""
+    config = recipe.config
+    up = scope.record("up", linear(scope, config, x, "W_up", "b_up", "hidden", config.mlp_size))
+    activation = scope.record("activation", scope.builder.apply(config.activation, up))
+    output = scope.record(
+        "output", linear(scope, config, activation, "W_down", "b_down", "feature", config.hidden_size)
+    )
+    return recipe.drop(scope, output)
 
 
-def lm_head(scope: Scope, config: ModelConfig, x: Value) -> Value:
-    """logits[b,t,v] = x[b,t] · lm_head.weight[v], [B,T,V]. Source: "LM Head"."""
-    weight = scope.parameter("weight", ("vocabulary", "feature"), (config.vocab_size, config.hidden_size))
-    return contract("batch position feature, vocabulary feature -> batch position vocabulary", x, weight)
+def linear(scope: Scope, config: ModelConfig, x: Value, weight: str, bias: str, axis: str, width: int) -> Value:
+    """x · W, or x · W + b where the configuration has biases, […,in] → […,width]."""
+    matrix = scope.parameter(weight, (x.axes[-1], axis), (x.shape[-1], width))
+    if not config.bias:
+        return x @ matrix
+    return x.builder.apply("affine", x, matrix, scope.parameter(bias, (axis,), (width,)))
 
 
-def rms_norm(scope: Scope, weight: Value, epsilon: Value, x: Value) -> Value:
-    """output = x / √(mean(x²) + ε) · weight over the features of one position, [B,T,C].
+def lm_head(scope: Scope, recipe: Recipe, x: Value) -> Value:
+    """logits[b,t,v] = x[b,t] · lm_head.weight[v], [B,T,V]; a tied head reads the embedding's rows.
 
-    ε stands under the root and no mean is subtracted. Source: "Final Norm"; Zhang & Sennrich 2019.
+    With a soft cap, logits = cap · tanh(logits / cap). Source: "LM Head".
     """
-    mean_square = scope.record("mean_square", scope.builder.apply("mean_square", x, axis="feature"))
-    rms = scope.record("rms", scope.builder.apply("root", mean_square, epsilon))
-    normalized = scope.record("normalized", x / rms)
-    return scope.record("output", normalized * weight)
-
-
-def softmax(scope: Scope, name: str, x: Value, axis: str) -> Value:
-    """softmax(x)ᵢ = exp(xᵢ − max x) / Σⱼ exp(xⱼ − max x) along one axis; its steps are recorded.
-
-    A row in which everything is masked gives zeros. Source: "From scores to reading weights".
-    """
-    steps = scope.at(name)
-    maximum = steps.record("max", scope.builder.apply("max", x, axis=axis))
-    shifted = steps.record("shifted", x - maximum)
-    exponential = steps.record("exp", scope.builder.apply("exp", shifted))
-    total = steps.record("sum", scope.builder.apply("sum", exponential, axis=axis))
-    return scope.record(name, scope.builder.apply("share", exponential, total))
-
-
-def split_heads(x: Value, heads: int, sequence_axis: str) -> Value:
-    """x[b,t,h·D+d] → [b,h,t,d]: reshape, then transpose, so that every head has all positions."""
-    return x.builder.apply("split_heads", x, heads=heads, sequence_axis=sequence_axis)
-
-
-def merge_heads(x: Value) -> Value:
-    """x[b,h,t,d] → [b,t,h·D+d]: the heads' results side by side."""
-    return x.builder.apply("merge_heads", x)
-
-
-def contract(equation: str, left: Value, right: Value) -> Value:
-    """Multiply where axis names agree and add over the names that the result leaves out."""
-    return left.builder.apply("contract", left, right, equation=equation)
-
-
-class Recipe:
-    """What all layers of one pass share: norm, rotation, scale and mask."""
-
-    def __init__(self, scope: Scope, config: ModelConfig, length: int) -> None:
-        self.config = config
-        self.epsilon = scope.constant("norm_epsilon", (), np.array(config.norm_epsilon))
-        self.cosines, self.sines = rotations(scope.at("rope"), config, length)
-        self.sqrt_head_size = scope.constant("sqrt_head_size", (), np.sqrt(config.head_size))
-        future = np.triu(np.ones((length, length), dtype=bool), 1)
-        self.causal_mask = scope.constant("causal_mask", ("query", "key"), np.where(future, -np.inf, 0.0))
-
-    def norm(self, scope: Scope, x: Value) -> Value:
-        """The normalisation that the configuration chose."""
-        weight = scope.parameter("weight", ("feature",), (self.config.hidden_size,))
-        return rms_norm(scope, weight, self.epsilon, x)
-
-    def rotate(self, x: Value) -> Value:
-        """a' = a·cos − b·sin, b' = a·sin + b·cos for every pair (a, b). Source: "RoPE"."""
-        return x.builder.apply("rotate", x, self.cosines, self.sines, pairing=self.config.rope_pairing)
-
-
-def rotations(scope: Scope, config: ModelConfig, length: int) -> tuple[Value, Value]:
-    """cos and sin of angle = (position + offset) · frequency [T,D/2], frequency_i = base^(−2i/D).
-
-    Source: "RoPE"; Su et al. 2021 for frequencies beyond the first.
-    """
-    half = config.head_size // 2
-    positions = scope.constant("positions", ("position",), np.arange(length))
-    exponents = -2.0 * np.arange(half) / config.head_size
-    frequencies = scope.constant("frequencies", ("pair",), config.rope_base ** exponents)
-    offset = scope.constant("offset", (), np.array(0.0))
-    shifted = scope.record("shifted", positions + offset)
-    angles = scope.record("angles", shifted * frequencies)
-    cosines = scope.record("cosines", scope.builder.apply("cosine", angles))
-    return cosines, scope.record("sines", scope.builder.apply("sine", angles))
+    config = recipe.config
+    if config.tied_head:
+        weight = scope.alias("lm_head.weight", "embedding.weight")
+    else:
+        shape = (config.vocab_size, config.hidden_size)
+        weight = scope.parameter("lm_head.weight", ("vocabulary", "feature"), shape)
+    logits = contract("batch position feature, vocabulary feature -> batch position vocabulary", x, weight)
+    if config.logit_soft_cap is None:
+        return scope.record("logits", logits)
+    uncapped = scope.record("logits.uncapped", logits)
+    return scope.record("logits", x.builder.apply("soft_cap", uncapped, cap=config.logit_soft_cap))

@@ -82,7 +82,9 @@ def backward_plan(plan: Plan, target: int, overridden: frozenset[int], dtype: st
             keeps[slot] = keep.node.slot
             value = value * keep
         _pass_on(builder, plan, slot, value, arrived)
-    in_order = {name: gradients[name] for name in plan.names if name in gradients}
+    in_order = {
+        name: gradients[plan.nodes[slot].name] for name, slot in plan.names.items() if plan.nodes[slot].name in gradients
+    }
     return BackwardPlan(builder.finish(), len(plan.nodes), seed.node.slot, keeps, in_order)
 
 

@@ -2,7 +2,8 @@
 
 A map holds one entry per axis of an input:
 `("axis", k)` the output's index k · `("sum", j)` every value of the j-th summed index ·
-`("fixed", n)` always n · `("ids",)` the token id at the output's (batch, position) ·
+`("fixed", n)` always n · `("shift", k, n)` the output's index k plus n · `("within", k, n, size)` the
+output's index k minus n where that is one of 0 … size − 1, else no cell · `("ids",)` the token id at the output's (batch, position) ·
 `("split", h, d, D)` h·D + d · `("head", c, D)` c // D · `("feature", c, D)` c % D ·
 `("pair", k, pairing, D)` both members of the rotation pair that feature k belongs to ·
 `("frequency", k, pairing, D)` the number of that pair · `("members", k, pairing, D)` both members
@@ -42,6 +43,11 @@ def _choices(entry: AxisMap, index: Index, sums: Index, ids: Array | None) -> tu
             return (sums[number],)
         case ("fixed", number):
             return (number,)
+        case ("shift", axis, number):
+            return (index[axis] + number,)
+        case ("within", axis, number, size):
+            place = index[axis] - number
+            return (place,) if 0 <= place < size else ()
         case ("ids",):
             if ids is None:
                 raise ValueError("an embedding row needs the token ids")

@@ -84,6 +84,10 @@ class Value:
     def __matmul__(self, other: Value) -> Value:
         return self.builder.apply("matmul", self, other)
 
+    def copy(self) -> Value:
+        """The same numbers as a step of their own, which can have a name of its own."""
+        return self.builder.apply("copy", self)
+
 
 class Builder:
     """Collects the nodes of one plan; used by one thread, then frozen by `finish`."""
@@ -94,7 +98,7 @@ class Builder:
         self.dtype = dtype or np.dtype(np.float64)
 
     def leaf(self, operation: str, name: str | None, axes: Sequence[str], shape: Sequence[int],
-             constant: Array | None = None) -> Value:
+             constant: Array | None = None, attributes: Mapping[str, Any] | None = None) -> Value:
         """A value that is given, not computed: a parameter, the ids, or a constant."""
         frozen = None
         if constant is not None:
@@ -102,6 +106,7 @@ class Builder:
             frozen.flags.writeable = False
         return self.append(Node(
             len(self.nodes), operation, (), tuple(axes), tuple(shape), constant=frozen, name=name,
+            attributes=attributes or {},
         ))
 
     def apply(self, operation: str, *inputs: Value, **attributes: Any) -> Value:
@@ -129,6 +134,11 @@ class Builder:
         named = replace(value.node, name=name)
         self.nodes[named.slot] = named
         return Value(self, named)
+
+    def alias(self, name: str, value: Value) -> Value:
+        """Let a second name find a value that has one already."""
+        self._claim(name, value.node.slot)
+        return value
 
     def value(self, slot: int) -> Value:
         return Value(self, self.nodes[slot])
@@ -170,6 +180,10 @@ class Scope:
     def constant(self, name: str, axes: Sequence[str], array: Array) -> Value:
         """A named number that no training changes, such as ε or the causal mask."""
         return self.builder.leaf("constant", self.prefix + name, axes, array.shape, constant=array)
+
+    def alias(self, name: str, known: str) -> Value:
+        """A second name for a value: one leaf, found under both."""
+        return self.builder.alias(self.prefix + name, self.find(known))
 
     def find(self, name: str) -> Value:
         """A value recorded earlier, by its full name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.forward import contract, rms_norm, softmax
+from engine.blocks import contract, rms_norm, softmax
 from engine.plan import Scope, Value
 
 

@@ -38,6 +38,31 @@ def _scatter(operation: str, slot: int, inputs: tuple[Node, ...], attributes: di
     )
 
 
+def _rows(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+    """Build the rows first … first + count − 1 of a table."""
+    (table,) = inputs
+    first, count = attributes.get("first", 0), attributes["count"]
+    return Node(
+        slot, operation, (table.slot,), table.axes, (count, table.shape[1]), ((("shift", 0, first), ("axis", 1)),),
+        attributes={"first": first, "rows": table.shape[0]}, kernel=lambda array: array[first:first + count],
+    )
+
+
+def _pad_rows(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+    """Build a table that holds its input from row `first` on and zeros elsewhere: the gradient of `rows`."""
+    (x,) = inputs
+    first, rows = attributes["first"], attributes["rows"]
+
+    def kernel(array: Array) -> Array:
+        table = np.zeros((rows, array.shape[1]), dtype=array.dtype)
+        table[first:first + len(array)] = array
+        return table
+    return Node(
+        slot, operation, (x.slot,), x.axes, (rows, x.shape[1]), ((("within", 0, first, x.shape[0]), ("axis", 1)),),
+        attributes=dict(attributes), kernel=kernel,
+    )
+
+
 def _split_heads(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
     (x,) = inputs
     batch, length, width = x.shape
@@ -103,6 +128,36 @@ def _lookup_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], 
     if which == 1:
         return None
     return upstream.builder.apply("scatter", upstream, inputs[1], rows=output.node.attributes["rows"])
+
+
+def _rows_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    return upstream.builder.apply("pad_rows", upstream, **output.node.attributes)
+
+
+def _there_or_zero(node: Node, index: Index, groups: Groups) -> float:
+    return float(sum(groups[0]))
+
+
+def _concatenate(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+    """Build the first input followed by the second along one axis."""
+    first, second = inputs
+    axis = first.axes.index(attributes["axis"])
+    start, added = first.shape[axis], second.shape[axis]
+
+    def entries(offset: int, size: int) -> tuple[AxisMap, ...]:
+        return tuple(
+            ("within", number, offset, size) if number == axis else ("axis", number)
+            for number in range(len(first.axes))
+        )
+    shape = (*first.shape[:axis], start + added, *first.shape[axis + 1:])
+    return Node(
+        slot, operation, (first.slot, second.slot), first.axes, shape, (entries(0, start), entries(start, added)),
+        kernel=lambda a, b: np.concatenate([a, b], axis=axis),
+    )
+
+
+def _either(node: Node, index: Index, groups: Groups) -> float:
+    return float(sum(value for group in groups for value in group))
 
 
 def _split_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
@@ -199,6 +254,9 @@ def _folded(node: Node, index: Index, groups: Groups) -> float:
 ROWS: dict[str, Operation] = {
     "lookup": Operation(_lookup, _copy, _lookup_gradient),
     "scatter": Operation(_scatter, _scattered),
+    "rows": Operation(_rows, _copy, _rows_gradient),
+    "pad_rows": Operation(_pad_rows, _there_or_zero),
+    "concatenate": Operation(_concatenate, _either),
     "split_heads": Operation(_split_heads, _copy, _split_gradient),
     "merge_heads": Operation(_merge_heads, _copy, _merge_gradient),
     "take": Operation(_take, _copy, _take_gradient),

@@ -34,6 +34,10 @@ def _mean_square_kernel(axis: int, size: int) -> Kernel:
     return lambda x: np.vecdot(x, x, axis=axis) / size  # type: ignore[call-overload]
 
 
+def _mean_kernel(axis: int, size: int) -> Kernel:
+    return lambda x: np.add.reduce(x, axis=axis) / size
+
+
 def _max_kernel(axis: int, size: int) -> Kernel:
     def kernel(x: Array) -> Array:
         largest = np.maximum.reduce(x, axis=axis)
@@ -81,6 +85,12 @@ def _sum_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], whi
     return upstream.builder.apply("expand", upstream, number=number, axis=axis, size=x.size(axis))
 
 
+def _mean_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """∂(Σx/C)/∂xᵢ = 1/C."""
+    spread = _sum_gradient(upstream, output, inputs, which)
+    return scaled(spread, 1.0 / inputs[0].size(output.node.attributes["axis"]))
+
+
 def _mean_square_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
     """∂(Σx²/C)/∂xᵢ = 2xᵢ/C."""
     (x,) = inputs
@@ -89,6 +99,10 @@ def _mean_square_gradient(upstream: Value, output: Value, inputs: tuple[Value, .
 
 def _mean_square(node: Node, index: Index, groups: Groups) -> float:
     return float(sum(x * x for x in groups[0]) / len(groups[0]))
+
+
+def _mean(node: Node, index: Index, groups: Groups) -> float:
+    return float(sum(groups[0]) / len(groups[0]))
 
 
 def _largest(node: Node, index: Index, groups: Groups) -> float:
@@ -106,6 +120,7 @@ def _copy(node: Node, index: Index, groups: Groups) -> float:
 
 ROWS: dict[str, Operation] = {
     "mean_square": Operation(_along(_mean_square_kernel), _mean_square, _mean_square_gradient),
+    "mean": Operation(_along(_mean_kernel), _mean, _mean_gradient),
     "max": Operation(_along(_max_kernel), _largest),
     "sum": Operation(_along(_sum_kernel), _total, _sum_gradient),
     "collapse": Operation(_collapse, _total),

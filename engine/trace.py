@@ -130,18 +130,36 @@ class TensorMap(Mapping[str, Tensor]):
         return len(self._slots)
 
 
+@dataclass(frozen=True, eq=False)
+class Past:
+    """Keys and values [B,H,P,D] of P earlier positions, by the name of the cache leaf that holds them."""
+
+    length: int
+    arrays: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What a run depends on beside model, ids and edits."""
+
+    program: Program | None = None
+    training: bool = False
+    seed: int = 0
+    past: Past | None = None
+
+
 class Trace(TensorMap):
     """Every tensor of one forward pass, with the model, the ids and the edits that led to it."""
 
-    __slots__ = ("edits", "ids", "model", "program")
+    __slots__ = ("circumstances", "edits", "ids", "model")
 
     def __init__(self, recording: Recording, model: Model, ids: Integers, edits: tuple[Edit, ...],
-                 program: Program | None) -> None:
+                 circumstances: Circumstances) -> None:
         super().__init__(recording, recording.plan.names)
         self.model = model
         self.ids = ids
         self.edits = edits
-        self.program = program
+        self.circumstances = circumstances
 
     def is_edited(self, name: str) -> bool:
         """Whether an active edit covers some cell of that tensor."""
@@ -150,26 +168,40 @@ class Trace(TensorMap):
 
 
 def run(model: Model, inputs: Inputs, *, edits: Sequence[Edit] = (), base: Trace | None = None,
-        program: Program | None = None) -> Trace:
+        program: Program | None = None, training: bool = False, seed: int = 0, past: Past | None = None) -> Trace:
     """Return the trace of logits = GPT(ids) with `edits` applied.
 
     `inputs` is a text for the model's tokenizer, ids [T], or ids [B,T]. `base` is an earlier trace
     of the same model and shape: only what lies downstream of changed edits is computed again, and
     the result equals a full run bit for bit. `program` adds a lesson's computation at the end.
+    In `training`, dropout masks are drawn from `seed`. With `past`, ids continue cached positions.
     Raises `InputError` for a sentence that the model cannot read, `EditError` for a wrong edit.
     """
     ids = read_ids(model, inputs)
+    around = Circumstances(program, training, seed, past)
+    check_length(model.config, ids.shape[1] + (past.length if past else 0))
     edits = tuple(edits)
-    fits = base is not None and (base.model, base.program, base.ids.shape) == (model, program, ids.shape)
+    fits = base is not None and (
+        (base.model, base.ids.shape, base.circumstances) == (model, ids.shape, around)
+    )
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         if fits and base is not None:
             # its own plan, which the cache may have let go by now
             plan = base.recording.plan
             recording = _rerun(plan, model, ids, by_slot(plan, edits), base)
         else:
-            plan = forward_plan(model.config, ids.shape, model.dtype.str, program)
-            recording = _run(plan, model, ids, by_slot(plan, edits))
-    return Trace(recording, model, ids, edits, program)
+            plan = forward_plan(
+                model.config, ids.shape, model.dtype.str, program, training, past.length if past else 0
+            )
+            recording = _run(plan, model, ids, by_slot(plan, edits), around)
+    return Trace(recording, model, ids, edits, around)
+
+
+def check_length(config: ModelConfig, length: int) -> None:
+    """Raise `InputError` for a sentence longer than the positions that the model knows."""
+    if config.max_positions is not None and length > config.max_positions:
+        raise InputError("too_long", f"{length} tokens; the model has {config.max_positions} positions",
+                         count=length, most=config.max_positions)
 
 
 def read_ids(model: Model, inputs: Inputs) -> Integers:
@@ -195,30 +227,44 @@ def read_ids(model: Model, inputs: Inputs) -> Integers:
 
 
 @lru_cache(maxsize=128)
-def forward_plan(config: ModelConfig, shape: tuple[int, int], dtype: str, program: Program | None) -> Plan:
+def forward_plan(config: ModelConfig, shape: tuple[int, int], dtype: str, program: Program | None,
+                 training: bool, past: int) -> Plan:
     """The plan of a forward pass for ids of that shape, shared by all runs that have it."""
     builder = Builder(dtype=np.dtype(dtype))
     scope = Scope(builder)
-    forward.gpt(scope, config, *shape)
+    forward.gpt(scope, config, *shape, training, past)
     if program is not None:
         program(scope)
     return builder.finish()
 
 
-def _leaf(node: Node, model: Model, ids: Integers) -> Array:
+def _leaf(node: Node, model: Model, ids: Integers, around: Circumstances) -> Array:
     if node.operation == "ids":
         return ids
     if node.operation == "parameter":
         return model.parameters[str(node.name)]
+    if node.operation == "dropout_mask":
+        return _dropout_mask(node, around.seed, model.dtype)
+    if node.operation == "cache":
+        assert around.past is not None
+        return around.past.arrays[str(node.name)]
     assert node.constant is not None
     return node.constant
 
 
-def _run(plan: Plan, model: Model, ids: Integers, changes: Mapping[int, tuple[Edit, ...]]) -> Recording:
+def _dropout_mask(node: Node, seed: int, dtype: np.dtype[Any]) -> Array:
+    """0 with probability p, else 1/(1−p): the expected value stays. Each mask has draws of its own."""
+    p = node.attributes["p"]
+    kept = np.random.default_rng([seed, node.slot]).random(node.shape) >= p
+    return (kept / (1.0 - p)).astype(dtype)
+
+
+def _run(plan: Plan, model: Model, ids: Integers, changes: Mapping[int, tuple[Edit, ...]],
+         around: Circumstances) -> Recording:
     values: list[Any] = [None] * len(plan.nodes)
     overrides: dict[int, Override] = {}
     for slot in plan.leaves:
-        values[slot] = _leaf(plan.nodes[slot], model, ids)
+        values[slot] = _leaf(plan.nodes[slot], model, ids, around)
         if slot in changes:
             values[slot], _ = overlay(values[slot], changes[slot])
     for slot, kernel, inputs in plan.steps:
@@ -231,14 +277,14 @@ def _run(plan: Plan, model: Model, ids: Integers, changes: Mapping[int, tuple[Ed
 def _rerun(plan: Plan, model: Model, ids: Integers, changes: Mapping[int, tuple[Edit, ...]],
            base: Trace) -> Recording:
     """Compute again what depends on a changed edit or on other ids; take the rest from `base`."""
-    before = by_slot(plan, base.edits)
+    before, around = by_slot(plan, base.edits), base.circumstances
     stale = {slot for slot in {*changes, *before} if changes.get(slot) != before.get(slot)}
     if not np.array_equal(ids, base.ids):
         stale.add(plan.names["input_ids"])
     values, overrides = list(base.recording.values), dict(base.recording.overrides)
     for slot in plan.leaves:
         if slot in stale:
-            values[slot] = _leaf(plan.nodes[slot], model, ids)
+            values[slot] = _leaf(plan.nodes[slot], model, ids, around)
             if slot in changes:
                 values[slot], _ = overlay(values[slot], changes[slot])
     for slot, kernel, inputs in plan.steps:
