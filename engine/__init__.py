@@ -7,8 +7,9 @@ from engine.errors import ConfigError, EditError, GlassboxError, InputError
 from engine.explain import Cell, Term, explain
 from engine.gradient import gradient
 from engine.model import Model
+from engine.recording import Tensor, TensorMap
 from engine.tokenizer import WordTokenizer
-from engine.trace import Tensor, TensorMap, Trace, read_ids, run
+from engine.trace import Trace, read_ids, run
 
 __all__ = [
     "Cell", "ConfigError", "Edit", "EditError", "GlassboxError", "InputError", "Model", "ModelConfig",

@@ -62,7 +62,8 @@ def _cap_build(function: Callable[[Any, float], Any]) -> Any:
 
         def kernel(array: Array) -> Array:
             return np.asarray(function(array, cap))
-        return Node(slot, operation, (x.slot,), x.axes, x.shape, (same_axes(x),), attributes={"cap": cap}, kernel=kernel)
+        return Node(slot, operation, (x.slot,), x.axes, x.shape, (same_axes(x),),
+                    attributes={"cap": cap}, kernel=kernel)
     return build
 
 

@@ -33,6 +33,8 @@ def _contract(operation: str, slot: int, inputs: tuple[Node, ...], attributes: d
 def _matmul(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
     """Build x @ W: the last axis of x meets the first of W."""
     x, weight = inputs
+    if x.axes[-1] != weight.axes[0]:
+        raise ValueError(f"{x.axes} cannot meet {weight.axes}: the last axis and the first differ")
     left, right = (*x.axes[:-1], "in"), ("in", "out")
     result = (*x.axes[:-1], "out")
     return _node(operation, slot, inputs, (left, right, result), (*x.axes[:-1], weight.axes[1]))

@@ -108,7 +108,7 @@ def _active(edit: Edit, node: Node) -> bool:
     for part, axis, size in zip(edit.index, node.axes, node.shape, strict=False):
         cells = range(size)[part] if isinstance(part, slice) else -size <= part < size
         if not cells:
-            if axis in SENTENCE_AXES and (isinstance(part, slice) or part >= 0):
+            if axis in SENTENCE_AXES:
                 return False
             raise EditError(
                 "index_out_of_range", f"{edit.name}: {part} is outside axis {axis} of size {size}",

@@ -10,7 +10,7 @@ import numpy as np
 from engine.errors import EditError
 from engine.operands import operand_cells
 from engine.operations import OPERATIONS
-from engine.trace import Tensor, TensorMap
+from engine.recording import Tensor, TensorMap, checked_index
 from engine.types import Index
 
 LEAVES = frozenset({"parameter", "constant", "ids", "dropout_mask", "cache"})
@@ -62,21 +62,20 @@ def explain(trace: TensorMap, tensor: str | Tensor, index: Sequence[int]) -> Cel
     `tensor` is a name or a Tensor, so that unnamed steps are in reach. Raises `EditError` for an
     unknown name or an index outside the tensor.
     """
-    if isinstance(tensor, str):
-        if tensor not in trace:
-            raise EditError("unknown_name", f"there is no tensor {tensor}", name=tensor)
-        tensor = trace[tensor]
-    where = _checked(tensor, index)
-    value = _number(tensor, where)
-    if tensor.overridden:
-        replaced = tensor.inputs[0]
-        if tensor.recording.overrides[tensor.slot].covered[where]:
-            return Cell(tensor, where, value, "override", (Term(value, tensor, where, 0),),
+    found = trace.get(tensor) if isinstance(tensor, str) else tensor
+    if found is None:
+        raise EditError("unknown_name", f"there is no tensor {tensor}", name=tensor)
+    where = checked_index(found, index)
+    value = _number(found, where)
+    if found.overridden:
+        replaced = found.inputs[0]
+        if found.recording.overrides[found.slot].covered[where]:
+            return Cell(found, where, value, "override", (Term(value, found, where, 0),),
                         explain(trace, replaced, where))
-        return Cell(tensor, where, value, replaced.op, _terms(replaced, where))
-    if tensor.op in LEAVES:
-        return Cell(tensor, where, value, tensor.op, (Term(value, tensor, where, 0),))
-    return Cell(tensor, where, value, tensor.op, _terms(tensor, where))
+        return Cell(found, where, value, replaced.op, _terms(replaced, where))
+    if found.op in LEAVES:
+        return Cell(found, where, value, found.op, (Term(value, found, where, 0),))
+    return Cell(found, where, value, found.op, _terms(found, where))
 
 
 def _terms(tensor: Tensor, index: Index) -> tuple[Term, ...]:
@@ -90,17 +89,3 @@ def _terms(tensor: Tensor, index: Index) -> tuple[Term, ...]:
 
 def _number(tensor: Tensor, index: Index) -> float:
     return float(tensor.data[index])
-
-
-def _checked(tensor: Tensor, index: Sequence[int]) -> Index:
-    where = tuple(int(part) for part in index)
-    fits = len(where) == len(tensor.shape) and all(
-        -size <= part < size for part, size in zip(where, tensor.shape, strict=True)
-    )
-    if not fits:
-        raise EditError(
-            "index_out_of_range",
-            f"{tensor.name or 'the step'} has no cell {where}; its shape is {tensor.shape}",
-            name=tensor.name, index=where, shape=tensor.shape,
-        )
-    return tuple(part % size for part, size in zip(where, tensor.shape, strict=True))

@@ -51,7 +51,9 @@ def generate(model: Model, inputs: Inputs, count: int, *, temperature: float = 1
     for _ in range(count):
         window = len(text) if model.config.max_positions is None else min(len(text), model.config.max_positions)
         slid = window < len(text)
-        known = past.length if past is not None and cached and not slid else 0
+        # without a causal mask earlier positions read later ones, so nothing of them can be kept
+        usable = cached and model.config.causal and not slid
+        known = past.length if past is not None and usable else 0
         fresh = text[len(text) - window + known:]
         trace = run(model, [fresh], edits=edits, past=past if known else None)
         choice = choose(trace["logits"].data[0, -1], temperature, top_k, top_p)

@@ -11,8 +11,9 @@ import numpy as np
 
 from engine.errors import EditError
 from engine.operations import OPERATIONS
-from engine.plan import Builder, Plan, Value
-from engine.trace import Recording, TensorMap, Trace
+from engine.plan import Builder, Node, Plan, Value
+from engine.recording import Recording, TensorMap, checked_index
+from engine.trace import Trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +37,7 @@ def gradient(trace: Trace, name: str, index: Sequence[int]) -> TensorMap:
     if name not in trace:
         raise EditError("unknown_name", f"there is no tensor {name}", name=name)
     target = trace[name]
-    where = tuple(int(part) for part in index)
-    if len(where) != len(target.shape) or any(
-        not -size <= part < size for part, size in zip(where, target.shape, strict=True)
-    ):
-        raise EditError("index_out_of_range", f"{name} has no cell {where}; its shape is {target.shape}",
-                        name=name, index=where, shape=target.shape)
+    where = checked_index(target, index)
     overrides = trace.recording.overrides
     backward = backward_plan(trace.recording.plan, target.slot, frozenset(overrides), trace.model.dtype.str)
     seed = np.zeros(target.shape, dtype=trace.model.dtype)
@@ -72,20 +68,24 @@ def backward_plan(plan: Plan, target: int, overridden: frozenset[int], dtype: st
     for slot in range(target, -1, -1):
         if slot not in arrived:
             continue
-        value = _added(arrived.pop(slot))
         current = plan.nodes[slot]
+        total = _added(arrived.pop(slot))
         if current.name is not None:
-            value = _named(builder, f"gradient.{current.name}", value)
-            gradients[current.name] = value.node.slot
-        if slot in overridden:
-            keep = builder.leaf("constant", None, current.axes, current.shape)
-            keeps[slot] = keep.node.slot
-            value = value * keep
-        _pass_on(builder, plan, slot, value, arrived)
-    in_order = {
-        name: gradients[plan.nodes[slot].name] for name, slot in plan.names.items() if plan.nodes[slot].name in gradients
-    }
+            total = _named(builder, f"gradient.{current.name}", total)
+            gradients[current.name] = total.node.slot
+        _pass_on(builder, plan, slot, _kept(builder, current, total, overridden, keeps), arrived)
+    first_names = ((name, str(plan.nodes[slot].name)) for name, slot in plan.names.items())
+    in_order = {name: gradients[first] for name, first in first_names if first in gradients}
     return BackwardPlan(builder.finish(), len(plan.nodes), seed.node.slot, keeps, in_order)
+
+
+def _kept(builder: Builder, node: Node, total: Value, overridden: frozenset[int], keeps: dict[int, int]) -> Value:
+    """The part of a gradient that goes on upstream: all of it, or what no override covers."""
+    if node.slot not in overridden:
+        return total
+    keep = builder.leaf("constant", None, node.axes, node.shape)
+    keeps[node.slot] = keep.node.slot
+    return total * keep
 
 
 def _added(parts: Sequence[Value]) -> Value:

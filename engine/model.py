@@ -38,7 +38,7 @@ class Model:
         single = all(array.dtype == np.float32 for array in given.values())
         frozen = {}
         for name, shape in shapes.items():
-            array = np.array(given[name], dtype=np.float32 if single else np.float64)
+            array = _frozen(given[name], np.dtype(np.float32 if single else np.float64))
             if array.shape != shape:
                 raise ConfigError(
                     "parameter_shape", f"{name} has shape {array.shape}, not {shape}",
@@ -46,7 +46,6 @@ class Model:
                 )
             if not np.isfinite(array).all():
                 raise ConfigError("parameter_value", f"{name} holds a value that is not finite", name=name)
-            array.flags.writeable = False
             frozen[name] = array
         object.__setattr__(self, "parameters", MappingProxyType(frozen))
 
@@ -58,3 +57,12 @@ class Model:
     def with_config(self, **changes: object) -> Model:
         """The same parameters under a configuration with some choices changed."""
         return Model(replace(self.config, **changes), self.parameters, self.tokenizer)  # type: ignore[arg-type]
+
+
+def _frozen(array: Array, dtype: np.dtype[np.floating]) -> Array:
+    """A read-only copy; an array that owns its numbers and is read-only already is shared."""
+    if array.dtype == dtype and array.base is None and not array.flags.writeable:
+        return array
+    copied = np.array(array, dtype=dtype)
+    copied.flags.writeable = False
+    return copied

@@ -2,12 +2,12 @@
 
 A map holds one entry per axis of an input:
 `("axis", k)` the output's index k · `("sum", j)` every value of the j-th summed index ·
-`("fixed", n)` always n · `("shift", k, n)` the output's index k plus n · `("within", k, n, size)` the
-output's index k minus n where that is one of 0 … size − 1, else no cell · `("ids",)` the token id at the output's (batch, position) ·
-`("split", h, d, D)` h·D + d · `("head", c, D)` c // D · `("feature", c, D)` c % D ·
-`("pair", k, pairing, D)` both members of the rotation pair that feature k belongs to ·
-`("frequency", k, pairing, D)` the number of that pair · `("members", k, pairing, D)` both members
-of pair k.
+`("fixed", n)` always n · `("shift", k, n)` the output's index k plus n · `("within", k, n, size)`
+index k minus n where that is one of 0 … size − 1, else no cell · `("ids",)` the token id at the
+output's (batch, position) · `("split", h, d, D)` h·D + d · `("head", c, D)` c // D ·
+`("feature", c, D)` c % D · `("pair", k, pairing, D)` both members of the rotation pair that feature
+k belongs to · `("frequency", k, pairing, D)` the number of that pair · `("members", k, pairing, D)`
+both members of pair k.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ with new numbers; every reader's run of the same shape shares it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -59,10 +59,12 @@ class Value:
 
     @property
     def axes(self) -> tuple[str, ...]:
+        """One name per dimension."""
         return self.node.axes
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The size of every axis."""
         return self.node.shape
 
     def size(self, axis: str) -> int:
@@ -111,7 +113,7 @@ class Builder:
 
     def apply(self, operation: str, *inputs: Value, **attributes: Any) -> Value:
         """A value computed by a row of the operations table."""
-        from engine.operations import OPERATIONS
+        from engine.operations import OPERATIONS  # the table's rows are written with values
 
         node = OPERATIONS[operation].build(
             operation, len(self.nodes), tuple(value.node for value in inputs), attributes
@@ -119,6 +121,7 @@ class Builder:
         return self.append(node)
 
     def append(self, node: Node) -> Value:
+        """Add a node behind the others."""
         self.nodes.append(node)
         if node.name is not None:
             self._claim(node.name, node.slot)
@@ -126,8 +129,6 @@ class Builder:
 
     def name(self, name: str, value: Value) -> Value:
         """Give an unnamed value its name in the trace."""
-        from dataclasses import replace
-
         if value.node.name is not None:
             raise ValueError(f"{value.node.name} cannot be recorded again as {name}")
         self._claim(name, value.node.slot)
@@ -141,6 +142,7 @@ class Builder:
         return value
 
     def value(self, slot: int) -> Value:
+        """The value of a slot that is there already."""
         return Value(self, self.nodes[slot])
 
     def _claim(self, name: str, slot: int) -> None:

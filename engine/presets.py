@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 
 import numpy as np
 
@@ -13,8 +15,8 @@ from engine.tokenizer import WordTokenizer
 from engine.types import Array
 
 NAMES = ("cats", "scratch")
-SENTENCES = {"cats": "Cats sit on", "scratch": "red fox and red fox"}
-CANDIDATES = {"cats": (90, 91, 92), "scratch": ()}
+SENTENCES: Mapping[str, str] = MappingProxyType({"cats": "Cats sit on", "scratch": "red fox and red fox"})
+CANDIDATES: Mapping[str, tuple[int, ...]] = MappingProxyType({"cats": (90, 91, 92), "scratch": ()})
 LARGEST_SEED = 9999
 
 _CATS_WORDS = {12: "Cats", 45: "sit", 78: "on", 90: "mats", 91: "chairs", 92: "volcano"}

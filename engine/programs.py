@@ -56,5 +56,7 @@ def last_position(x: Value) -> Value:
 
 
 def _last_layer(scope: Scope) -> Value:
-    outputs = [name for name in scope.builder.names if name.startswith("layers.") and name.count(".") == 2]
-    return scope.find([name for name in outputs if name.endswith(".output")][-1])
+    number = 0
+    while f"layers.{number + 1}.output" in scope.builder.names:
+        number += 1
+    return scope.find(f"layers.{number}.output")

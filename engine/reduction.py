@@ -106,8 +106,8 @@ def _mean(node: Node, index: Index, groups: Groups) -> float:
 
 
 def _largest(node: Node, index: Index, groups: Groups) -> float:
-    largest = max(groups[0])
-    return 0.0 if largest == -np.inf else float(largest)
+    largest = float(np.max(groups[0]))
+    return 0.0 if largest == -np.inf else largest
 
 
 def _total(node: Node, index: Index, groups: Groups) -> float:

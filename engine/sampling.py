@@ -73,7 +73,7 @@ def _scaled(numbers: Array, temperature: float) -> Array:
         lone[np.argmax(numbers)] = 0.0
         return lone
     with np.errstate(over="ignore"):
-        return shifted / temperature
+        return np.asarray(shifted / temperature)
 
 
 def _softmax(numbers: Array) -> Array:

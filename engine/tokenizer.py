@@ -12,6 +12,8 @@ from engine.errors import InputError
 # more digits than this are no id, and Python refuses to read numbers of thousands of digits
 LONGEST_NUMBER = 18
 
+_WHOLE = re.compile(r"-?[0-9]+")
+
 
 @dataclass(frozen=True, eq=False)
 class WordTokenizer:
@@ -33,8 +35,8 @@ class WordTokenizer:
         for part in re.split(r"[\s,,、;;\[\]]+", text):
             if not part:
                 continue
-            if part.isascii() and part.isdigit() and len(part) <= LONGEST_NUMBER:
-                ids.append(check_id(int(part), self.vocab_size))
+            if _WHOLE.fullmatch(part):
+                ids.append(self._id(part))
             elif part.casefold() in ids_by_word:
                 ids.append(ids_by_word[part.casefold()])
             else:
@@ -45,6 +47,12 @@ class WordTokenizer:
         if not ids:
             raise InputError("empty", "the sentence has no token; give at least one")
         return ids
+
+    def _id(self, digits: str) -> int:
+        if len(digits) > LONGEST_NUMBER:
+            raise InputError("id_out_of_range", f"id {digits[:LONGEST_NUMBER]}… is outside 0…{self.vocab_size - 1}",
+                             id=f"{digits[:LONGEST_NUMBER]}…", last_id=self.vocab_size - 1)
+        return check_id(int(digits), self.vocab_size)
 
     def label(self, token_id: int) -> str:
         """The word of an id, or `#id` where the vocabulary has no word for it."""

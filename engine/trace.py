@@ -1,8 +1,8 @@
-"""Running a plan: values for every slot, and the trace through which people look at them."""
+"""Running a plan on a model and a sentence, all of it or only what an edit changes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,119 +15,13 @@ from engine.edits import Edit, by_slot, overlay
 from engine.errors import InputError
 from engine.model import Model
 from engine.plan import Builder, Node, Plan, Scope
+from engine.recording import Override, Recording, TensorMap
 from engine.tokenizer import check_id
 from engine.types import Array, Integers
 
 # A lesson's own computation on the model's values, added after the forward pass.
 Program = Callable[[Scope], None]
 Inputs = str | Sequence[int] | Sequence[Sequence[int]] | Integers
-
-
-@dataclass(frozen=True, eq=False)
-class Override:
-    """What an edit of an activation replaced: the computed array, and which cells are covered."""
-
-    computed: Array
-    covered: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Recording:
-    """A plan with the numbers of one run."""
-
-    plan: Plan
-    values: Sequence[Array]
-    overrides: Mapping[int, Override]
-
-    def data(self, slot: int, computed: bool = False) -> Array:
-        """The array of a slot, frozen: as it stands, or as it was computed before an override."""
-        override = self.overrides.get(slot)
-        array = np.asarray(override.computed if computed and override else self.values[slot])
-        frozen: Any = array
-        # a read-only view may stand on an array that is not
-        while isinstance(frozen, np.ndarray):
-            frozen.flags.writeable = False
-            frozen = frozen.base
-        return array
-
-    def ids(self) -> Array | None:
-        """The token ids [B,T] of the run, if it has any."""
-        slot = self.plan.names.get("input_ids")
-        return None if slot is None else self.data(slot)
-
-
-class Tensor:
-    """A value that knows how it was made: its data, axes, operation and inputs."""
-
-    __slots__ = ("computed", "recording", "slot")
-
-    def __init__(self, recording: Recording, slot: int, computed: bool = False) -> None:
-        self.recording = recording
-        self.slot = slot
-        self.computed = computed
-
-    @property
-    def node(self) -> Node:
-        """The step of the plan that this tensor is the result of."""
-        return self.recording.plan.nodes[self.slot]
-
-    @property
-    def data(self) -> Array:
-        """The numbers, read-only."""
-        return self.recording.data(self.slot, self.computed)
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """One name per dimension of `data`."""
-        return self.node.axes
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.node.shape
-
-    @property
-    def name(self) -> str | None:
-        """The name in the trace; None for an unnamed step and for what an override replaced."""
-        return None if self.computed else self.node.name
-
-    @property
-    def op(self) -> str:
-        """The operation; `override` where cells of a computed tensor have been set by hand."""
-        return "override" if self.overridden else self.node.operation
-
-    @property
-    def overridden(self) -> bool:
-        return not self.computed and self.slot in self.recording.overrides
-
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        """The tensors it was made from; for an override, the tensor that it replaced."""
-        if self.overridden:
-            return (Tensor(self.recording, self.slot, computed=True),)
-        return tuple(Tensor(self.recording, slot) for slot in self.node.inputs)
-
-    def __repr__(self) -> str:
-        axes = " ".join(f"{axis}={size}" for axis, size in zip(self.axes, self.shape, strict=True))
-        return f"Tensor({self.name or f'step {self.slot}'}: {self.op}; {axes})"
-
-
-class TensorMap(Mapping[str, Tensor]):
-    """Tensors by name, in order of computation."""
-
-    __slots__ = ("_slots", "recording")
-
-    def __init__(self, recording: Recording, slots: Mapping[str, int]) -> None:
-        self.recording = recording
-        self._slots = slots
-
-    def __getitem__(self, name: str) -> Tensor:
-        return Tensor(self.recording, self._slots[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._slots)
-
-    def __len__(self) -> int:
-        return len(self._slots)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,11 +55,6 @@ class Trace(TensorMap):
         self.edits = edits
         self.circumstances = circumstances
 
-    def is_edited(self, name: str) -> bool:
-        """Whether an active edit covers some cell of that tensor."""
-        slot = self.recording.plan.names[name]
-        return slot in by_slot(self.recording.plan, self.edits)
-
 
 def run(model: Model, inputs: Inputs, *, edits: Sequence[Edit] = (), base: Trace | None = None,
         program: Program | None = None, training: bool = False, seed: int = 0, past: Past | None = None) -> Trace:
@@ -180,7 +69,7 @@ def run(model: Model, inputs: Inputs, *, edits: Sequence[Edit] = (), base: Trace
     ids = read_ids(model, inputs)
     around = Circumstances(program, training, seed, past)
     check_length(model.config, ids.shape[1] + (past.length if past else 0))
-    edits = tuple(edits)
+    active = tuple(edits)
     fits = base is not None and (
         (base.model, base.ids.shape, base.circumstances) == (model, ids.shape, around)
     )
@@ -188,13 +77,13 @@ def run(model: Model, inputs: Inputs, *, edits: Sequence[Edit] = (), base: Trace
         if fits and base is not None:
             # its own plan, which the cache may have let go by now
             plan = base.recording.plan
-            recording = _rerun(plan, model, ids, by_slot(plan, edits), base)
+            recording = _rerun(plan, model, ids, by_slot(plan, active), base)
         else:
             plan = forward_plan(
                 model.config, ids.shape, model.dtype.str, program, training, past.length if past else 0
             )
-            recording = _run(plan, model, ids, by_slot(plan, edits), around)
-    return Trace(recording, model, ids, edits, around)
+            recording = _run(plan, model, ids, by_slot(plan, active), around)
+    return Trace(recording, model, ids, active, around)
 
 
 def check_length(config: ModelConfig, length: int) -> None:
@@ -214,11 +103,11 @@ def read_ids(model: Model, inputs: Inputs) -> Integers:
         try:
             given = np.asarray(inputs)
         except ValueError as error:  # rows of different lengths
-            raise InputError("ids", "ids must be whole numbers, [T] or [B, T]") from error
+            raise InputError("not_ids", "ids must be whole numbers, [T] or [B, T]") from error
         if given.size == 0:
             raise InputError("empty", "the sentence has no token; give at least one")
         if given.dtype.kind not in "iu" or given.ndim not in (1, 2):
-            raise InputError("ids", "ids must be whole numbers, [T] or [B, T]")
+            raise InputError("not_ids", "ids must be whole numbers, [T] or [B, T]")
         for token_id in (given.min(), given.max()):
             check_id(int(token_id), model.config.vocab_size)
         ids = np.array(np.atleast_2d(given), dtype=np.int64)
@@ -256,7 +145,7 @@ def _dropout_mask(node: Node, seed: int, dtype: np.dtype[Any]) -> Array:
     """0 with probability p, else 1/(1−p): the expected value stays. Each mask has draws of its own."""
     p = node.attributes["p"]
     kept = np.random.default_rng([seed, node.slot]).random(node.shape) >= p
-    return (kept / (1.0 - p)).astype(dtype)
+    return np.asarray(kept / (1.0 - p), dtype=dtype)
 
 
 def _run(plan: Plan, model: Model, ids: Integers, changes: Mapping[int, tuple[Edit, ...]],

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import parse_qsl
 
 from engine import Edit, GlassboxError
-from ui.address import is_cell
+from ui.address import is_cell, open_address
 from ui.state import LONGEST_NAME, MODES, MOST_ROWS, MOST_SNAPSHOTS, Index, State, covers, read_sentence
 from ui.text import LANGUAGES, explain_error
 
@@ -160,6 +161,13 @@ def _restore(state: State, event: Event) -> None:
         state.commit(state.snapshots[event["name"]])
 
 
+def _open(state: State, event: Event) -> None:
+    """Take up the state of an address: the page has outlived the session that it belonged to."""
+    query = dict(parse_qsl(str(event["address"]).removeprefix("?")))
+    opened = open_address({"lang": state.choices.language, **query}, None)
+    vars(state).update({**vars(opened), "seq": state.seq, "session": state.session, "needs_page": True})
+
+
 def _dismiss(state: State, event: Event) -> None:
     state.message = None
 
@@ -172,4 +180,5 @@ HANDLERS: Mapping[str, Callable[[State, Event], None]] = MappingProxyType({
     "edit": _edit, "undo": _undo, "redo": _redo, "reset": _reset, "select": _select, "unselect": _unselect,
     "mode": _mode, "text": _text, "text_cancel": _text_cancel, "language": _language, "layer": _layer,
     "head": _head, "go": _go, "rows": _rows, "snapshot": _snapshot, "restore": _restore, "dismiss": _dismiss,
+    "open": _open,
 })

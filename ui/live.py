@@ -30,6 +30,7 @@ def build(state: State, frame: Frame, neighbours: dict[str, Any]) -> dict[str, A
     return {
         "version": frame.version,
         "seq": state.seq,
+        "session": state.session,
         "values": _changed(frame, trace, baseline),
         "edited": [[edit.name, place] for edit in state.edits if edit.name in frame.names
                    for place in places(edit, trace[edit.name].shape)],

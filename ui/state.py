@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from secrets import token_hex
 
 import streamlit as st
 
@@ -63,6 +64,8 @@ class State:
     text_error: str | None = None
     draft: str | None = None
     seq: int = 0
+    # the page notices by it that a restarted server knows nothing of what it shows
+    session: str = field(default_factory=lambda: token_hex(8))
     destination: str | None = None
     needs_page: bool = False
     _last: Trace | None = None

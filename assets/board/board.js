@@ -78,10 +78,13 @@ class Board {
   }
 
   receive(kind, component) {
+    const before = this.live?.session;
     this.parcels[kind] = component;
     if (kind === "board") {
-      this.outbox.acknowledge(component.data.seq ?? 0);
-      const { address } = component.data;
+      const { address, session, seq = 0 } = component.data;
+      this.outbox.acknowledge(seq);
+      // A restarted server starts with what the page was opened with; the address knows better.
+      if (before && session !== before) return void this.send({ type: "open", address: location.search });
       if (address && address !== location.search) history.replaceState(null, "", location.pathname + address);
     }
     this.update();

@@ -162,7 +162,9 @@ def test_presets(reader: Reader) -> None:
 
 def choose(reader: Reader, name: str, option: str) -> None:
     """Choose an option of one of the sidebar's lists; both by the keys of their words."""
-    reader.page.get_by_role("combobox", name=label(name, "en"), exact=True).click()
+    box = reader.page.get_by_role("combobox", name=label(name, "en"), exact=True)
+    box.scroll_into_view_if_needed()
+    box.press("ArrowDown")
     reader.page.get_by_role("option", name=label(option, "en"), exact=True).click()
 
 

@@ -81,7 +81,7 @@ def slope(trace: Trace, target: str, target_index: Cell, name: str, index: Cell)
     """∂ target / ∂ name[index] by runs with that cell edited: no derivative of the engine's is used."""
     def outcome(value: float) -> float:
         edits = [*trace.edits, Edit(name, index, value)]
-        edited = run(trace.model, trace.ids, edits=edits, base=trace, program=trace.program)
+        edited = run(trace.model, trace.ids, edits=edits, base=trace, program=trace.circumstances.program)
         return float(edited[target].data[target_index])
 
     return five_point(outcome, float(trace[name].data[index]))

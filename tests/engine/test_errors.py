@@ -31,7 +31,7 @@ def facts(error: GlassboxError) -> dict[str, object]:
     ({"rope_pairing": "thirds"},
      {"code": "choice", "field": "rope_pairing", "value": "thirds", "allowed": ("interleaved", "half")}),
     ({"activation": "swish"}, {"code": "choice", "field": "activation"}),
-    ({"norm": "layernorm"}, {"code": "choice", "field": "norm"}),
+    ({"norm": "batchnorm"}, {"code": "choice", "field": "norm"}),
 ])
 def test_a_configuration_that_no_model_can_have(
     changes: dict[str, Any], expected: dict[str, object]
@@ -92,7 +92,7 @@ class TestParameters:
 @pytest.mark.parametrize(("text", "expected"), [
     ("Cats sit under", {"code": "unknown_word", "word": "under", "last_id": 255}),
     ("12 256", {"code": "id_out_of_range", "id": 256, "last_id": 255}),
-    ("Cats -1", {"code": "unknown_word", "word": "-1"}),
+    ("Cats -1", {"code": "id_out_of_range", "id": -1, "last_id": 255}),
     ("Cats 1.5", {"code": "unknown_word", "word": "1.5"}),
     ("", {"code": "empty"}),
     (" ,\n", {"code": "empty"}),
@@ -112,21 +112,22 @@ def test_an_unknown_word_says_what_is_allowed(cats: Model) -> None:
 def test_a_number_of_thousands_of_digits(cats: Model) -> None:
     with pytest.raises(InputError) as raised:
         run(cats, "9" * 5000)
-    assert raised.value.code == "unknown_word"
+    assert raised.value.code == "id_out_of_range"
+    assert len(str(raised.value)) < 100
 
 
 @pytest.mark.parametrize(("ids", "expected"), [
     ([12, 256], {"code": "id_out_of_range", "id": 256, "last_id": 255}),
     ([[12], [-1]], {"code": "id_out_of_range", "id": -1, "last_id": 255}),
     ([2**63], {"code": "id_out_of_range", "id": 2**63}),
-    ([2**64], {"code": "ids"}),
+    ([2**64], {"code": "not_ids"}),
     ([], {"code": "empty"}),
     ([[]], {"code": "empty"}),
-    ([12.0], {"code": "ids"}),
-    ([True], {"code": "ids"}),
-    (["Cats"], {"code": "ids"}),
-    ([[12, 45], [78]], {"code": "ids"}),
-    ([[[12]]], {"code": "ids"}),
+    ([12.0], {"code": "not_ids"}),
+    ([True], {"code": "not_ids"}),
+    (["Cats"], {"code": "not_ids"}),
+    ([[12, 45], [78]], {"code": "not_ids"}),
+    ([[[12]]], {"code": "not_ids"}),
 ])
 def test_ids_that_cannot_be_read(cats: Model, ids: Any, expected: dict[str, object]) -> None:
     with pytest.raises(InputError) as raised:

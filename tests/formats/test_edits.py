@@ -7,6 +7,7 @@ import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import crc_hqx
 from contextlib import suppress
+from functools import partial
 from math import inf, nan
 
 import pytest
@@ -50,6 +51,8 @@ scaled.with_norm.logits scaled.with_norm.probabilities scaled.without_norm.logit
 scaled.without_norm.probabilities
 """.split()
 
+# a busy machine is no failure
+unhurried = partial(settings, deadline=None)
 whole_numbers = st.integers(-2**60, 2**60)
 bounds = st.none() | whole_numbers
 slices = st.builds(slice, bounds, bounds, st.none() | whole_numbers.filter(bool))
@@ -77,6 +80,7 @@ def bits(value: float) -> bytes:
     return struct.pack(">d", value)
 
 
+@unhurried()
 @given(edit_lists)
 @example([Edit("logits", (0,), -0.0), Edit("logits", (0,), 5e-324), Edit("logits", (0,), -1e300)])
 @example([Edit("logits", (), 0.1 + 0.2), Edit("logits", (), 1e22), Edit("logits", (), 123456789012.0)])
@@ -89,12 +93,14 @@ def test_edits_come_back_exactly(edits: list[Edit]) -> None:
     assert [bits(edit.value) for edit in back] == [bits(edit.value) for edit in edits]
 
 
+@unhurried()
 @given(finite)
 def test_every_double_keeps_its_bits(value: float) -> None:
     edit = Edit("logits", (0, 0, 0), value)
     assert bits(decode(encode([edit]))[0].value) == bits(edit.value)
 
 
+@unhurried()
 @given(edit_lists)
 def test_the_text_needs_no_escaping(edits: list[Edit]) -> None:
     assert set(encode(edits)) <= set(ALPHABET)
@@ -137,6 +143,7 @@ def test_a_link_of_today_opens_tomorrow(edits: list[Edit], text: str) -> None:
     assert decode(text) == tuple(edits)
 
 
+@unhurried()
 @given(edit_lists.filter(bool), st.data())
 def test_a_changed_character_is_noticed(edits: list[Edit], data: st.DataObject) -> None:
     text = encode(edits)
@@ -147,7 +154,7 @@ def test_a_changed_character_is_noticed(edits: list[Edit], data: st.DataObject) 
 
 
 # a checksum of 16 bits lets one damaged text in 65536 pass, so these draw the same examples each time
-@settings(derandomize=True)
+@unhurried(derandomize=True)
 @given(edit_lists.filter(bool), st.data())
 def test_a_cut_is_noticed(edits: list[Edit], data: st.DataObject) -> None:
     text = encode(edits)
@@ -155,7 +162,7 @@ def test_a_cut_is_noticed(edits: list[Edit], data: st.DataObject) -> None:
         decode(text[:data.draw(st.integers(1, len(text) - 1))])
 
 
-@settings(derandomize=True)
+@unhurried(derandomize=True)
 @given(edit_lists.filter(bool), st.text(ALPHABET + "=!é", min_size=1))
 @example([Edit("logits", (0, 0, 0), 0.5)], "A")
 @example([Edit("logits", (0, 0, 0), 0.5)], "AAA")
@@ -167,11 +174,13 @@ def test_an_addition_is_noticed(edits: list[Edit], tail: str) -> None:
         decode(encode(edits) + tail)
 
 
+@unhurried()
 @given(st.text())
 def test_any_text_gives_edits_or_a_link_error(text: str) -> None:
     assert_only_link_errors(text)
 
 
+@unhurried()
 @given(st.binary(max_size=60))
 @example(b"\x12\x08" + b"\xff" * 60)
 @example(bytes([NAMED_IN_FULL]) + b"\xff\xff\xff\xff\x0f" + b"name")
@@ -218,7 +227,7 @@ def test_the_number_of_edits_is_bounded() -> None:
         decode(encode(edits))
 
 
-@settings(max_examples=20)
+@unhurried(max_examples=20)
 @given(st.lists(st.floats(-3, 3).filter(lambda value: value != 0), min_size=20, max_size=20))
 @example([1 / (3 + number) for number in range(20)])
 def test_twenty_edits_with_all_their_digits_fit_into_the_address(values: list[float]) -> None:

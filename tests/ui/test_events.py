@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from engine import Edit, programs, run
 from tests.ui.support import edit, is_chinese, reader, send
+from ui.address import address
 from ui.state import (
     LONGEST_NAME,
     MOST_ROWS,
@@ -465,6 +466,27 @@ def test_the_language_goes_round_and_keeps_the_rest() -> None:
     assert len(state.edits) == 3
 
 
+def test_a_page_that_outlived_its_session_brings_its_state_along() -> None:
+    """After a restart of the server the page sends the address that it shows."""
+    before = edited()
+    send(before, "text", value="Cats sit")
+    send(before, "select", tensor=WQ, index=[0, 1], trail="start")
+    after = reader()
+    session = after.session
+    send(after, "open", address=address(before), seq=17)
+    assert (after.choices, after.edits, after.trail) == (before.choices, before.edits, before.trail)
+    assert (after.seq, after.session, after.needs_page, after.message) == (17, session, True, None)
+    send(after, "undo")
+    assert after.edits == ()
+
+
+def test_a_broken_address_brings_the_default() -> None:
+    after = edited()
+    send(after, "open", address="?lang=zh&edits=garbage")
+    assert (after.choices, after.edits) == (Choices(language="zh"), ())
+    assert after.message is not None
+
+
 def test_going_to_a_lesson_is_left_to_the_page() -> None:
     state = reader()
     send(state, "go", lesson="rope")
@@ -485,7 +507,7 @@ def test_one_reader_does_not_see_another_readers_edits() -> None:
     send(first, "snapshot", name="mine")
     send(first, "select", tensor=WQ, index=[0, 1], trail="start")
     first.switch_preset("scratch")
-    assert second == reader()
+    assert second == State(reader().choices, session=second.session)
     assert value(second, WQ, 0, 1) == 0.0
     assert second.trace is second.baseline
 

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine import Edit, Trace, explain, presets, programs
+from engine import Edit, Trace, explain, presets
 from engine.explain import LEAVES
-from engine.trace import forward_plan
 from tests.ui.support import Cell, edit, is_chinese, reader, send
 from ui.explanation import FORMULAS, NUMPY, SPECIFIC, explanation, literal
 from ui.state import Choices, State
@@ -121,9 +120,8 @@ def test_operands_are_all_that_the_engine_names(state: State) -> None:
 
 def operations() -> set[str]:
     """Of every step that a lesson's trace has, unnamed ones included."""
-    configs = [presets.load(name).config for name in presets.NAMES]
-    plans = [forward_plan(config, (1, 3), "<f8", programs.lessons) for config in configs]
-    return {node.operation for plan in plans for node in plan.nodes}
+    traces = [reader(preset=name).trace for name in presets.NAMES]
+    return {node.operation for trace in traces for node in trace.recording.plan.nodes}
 
 
 def test_every_operation_has_a_formula_and_a_line() -> None:

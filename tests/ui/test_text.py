@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import EditError, InputError, presets, programs
-from engine.explain import LEAVES
-from engine.trace import forward_plan
+from engine import EditError, InputError
 from tests.ui.support import ROOT, reader
 from ui.explanation import SPECIFIC
 from ui.text import (
@@ -31,10 +29,10 @@ from ui.text import (
     visible,
 )
 
-# raised only where a caller gives a model or ids of its own, which readers cannot
+# raised only where a caller brings a model, ids or sampling settings of their own, as no lesson does
 OUT_OF_REACH = {
-    "no_tokenizer", "size", "heads_do_not_divide", "odd_head_size", "choice", "positive", "parameter_names",
-    "parameter_shape", "parameter_value",
+    "no_tokenizer", "not_ids", "size", "heads_do_not_divide", "odd_head_size", "choice", "positive", "parameter_names",
+    "parameter_shape", "parameter_value", "max_positions", "dropout", "temperature", "top_k", "top_p",
 }
 SCRIPTS = sorted((ROOT / "assets" / "board").glob("*.js"))
 PYTHON = [*sorted((ROOT / "ui").glob("*.py")), *sorted((ROOT / "pages").glob("*.py")), ROOT / "app.py"]
@@ -156,11 +154,8 @@ def error_keys() -> set[str]:
 
 def explanation_keys() -> set[str]:
     """One for each operation that a trace of a lesson has, unnamed steps included."""
-    plans = [
-        forward_plan(presets.load("cats").config, (1, 3), "<f8", programs.lessons),
-        forward_plan(reader(preset="scratch", pairing="half").model.config, (1, 3), "<f8", programs.lessons),
-    ]
-    nodes = [node for plan in plans for node in plan.nodes]
+    traces = [reader().trace, reader(preset="scratch", pairing="half").trace]
+    nodes = [node for trace in traces for node in trace.recording.plan.nodes]
     operations = {node.operation for node in nodes} - {"rotate"}
     turns = {f"rotate_{node.attributes['pairing']}" for node in nodes if node.operation == "rotate"}
     return {f"explain_{each}" for each in {
@@ -175,10 +170,11 @@ def test_every_error_has_words_made_of_what_it_knows() -> None:
             needed = set(places(catalogue(language)[f"error_{code}"]))
             missing = [facts for facts in given if not needed <= facts]
             assert missing == [], (code, language)
+    assert not {f"error_{code}" for code in OUT_OF_REACH} & set(catalogue("en"))
 
 
 def test_every_operation_has_words() -> None:
-    assert {f"explain_{leaf}" for leaf in LEAVES} <= explanation_keys() <= set(catalogue("en"))
+    assert {"explain_parameter", "explain_ids", "explain_constant", "explain_matmul"} <= explanation_keys()
     assert {key for key in catalogue("en") if key.startswith("explain_")} == explanation_keys()
 
 
