@@ -26,7 +26,8 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 def main() -> int:
     """Set up what the chosen command needs and run it."""
     if sys.version_info < OLDEST_PYTHON:
-        sys.exit(f"Glassbox needs Python {'.'.join(map(str, OLDEST_PYTHON))} or newer; this is {sys.version.split()[0]}.")
+        oldest = ".".join(map(str, OLDEST_PYTHON))
+        sys.exit(f"Glassbox needs Python {oldest} or newer; this is {sys.version.split()[0]}.")
     command, arguments = (sys.argv[1], sys.argv[2:]) if sys.argv[1:2] == ["test"] else ("start", sys.argv[1:])
     python = prepare("requirements.txt", *(["requirements-dev.txt"] if command == "test" else []))
     if command == "start":

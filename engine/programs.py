@@ -10,9 +10,18 @@ from engine.plan import Scope, Value
 
 def lessons(scope: Scope) -> None:
     """Everything that lessons compute beside the model, so that an edit of it lives on any page."""
+    row_sums(scope)
     softmax_demo(scope.at("softmax_demo"))
     contributions(scope)
     scaled_stream(scope)
+
+
+def row_sums(scope: Scope) -> None:
+    """row_sums[b,h,q] = Σ over keys of weights[b,h,q,k]: 1, or 0 where everything is masked."""
+    for layer in range(_layers(scope)):
+        attention = scope.at(f"layers.{layer}.attention")
+        weights = scope.find(f"layers.{layer}.attention.weights")
+        attention.record("row_sums", scope.builder.apply("sum", weights, axis="key"))
 
 
 def softmax_demo(scope: Scope) -> None:
@@ -56,7 +65,11 @@ def last_position(x: Value) -> Value:
 
 
 def _last_layer(scope: Scope) -> Value:
-    number = 0
-    while f"layers.{number + 1}.output" in scope.builder.names:
-        number += 1
-    return scope.find(f"layers.{number}.output")
+    return scope.find(f"layers.{_layers(scope) - 1}.output")
+
+
+def _layers(scope: Scope) -> int:
+    count = 0
+    while f"layers.{count}.output" in scope.builder.names:
+        count += 1
+    return count

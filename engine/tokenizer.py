@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -12,7 +13,8 @@ from engine.errors import InputError
 # more digits than this are no id, and Python refuses to read numbers of thousands of digits
 LONGEST_NUMBER = 18
 
-_WHOLE = re.compile(r"-?[0-9]+")
+# an id may be written as the app shows it, #7
+_WHOLE = re.compile(r"#?(-?[0-9]+)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +34,13 @@ class WordTokenizer:
         """
         ids_by_word = {word.casefold(): token_id for token_id, word in self.words.items()}
         ids = []
-        for part in re.split(r"[\s,,、;;\[\]]+", text):
+        # full-width digits, commas and spaces of a Chinese keyboard become the plain ones
+        for part in re.split(r"[\s,、;\[\]]+", unicodedata.normalize("NFKC", text)):
             if not part:
                 continue
-            if _WHOLE.fullmatch(part):
-                ids.append(self._id(part))
+            number = _WHOLE.fullmatch(part)
+            if number:
+                ids.append(self._id(number[1]))
             elif part.casefold() in ids_by_word:
                 ids.append(ids_by_word[part.casefold()])
             else:

@@ -21,7 +21,7 @@ from math import inf
 from engine import Edit
 
 VERSION = 1
-MOST_EDITS = 500
+MOST_EDITS = 300
 # no tensor has as many axes
 PART_COUNTS = 8
 
@@ -36,6 +36,7 @@ LAYER_NAMES = (
     "attention.weights", "attention.head_output", "attention.merged", "attention.output",
     "residual1", "norm2.weight", "norm2.mean_square", "norm2.rms", "norm2.normalized",
     "norm2.output", "mlp.W_up", "mlp.up", "mlp.activation", "mlp.W_down", "mlp.output", "output",
+    "attention.row_sums",
 )
 MODEL_NAMES = (
     "embedding.weight", "embedding.output", "norm_epsilon", "rope.positions", "rope.frequencies",
@@ -48,6 +49,11 @@ MODEL_NAMES = (
     "scaled.stream", "scaled.norm.output", "scaled.with_norm.logits",
     "scaled.with_norm.probabilities", "scaled.without_norm.logits",
     "scaled.without_norm.probabilities",
+    "scaled.norm.mean_square", "scaled.norm.rms", "scaled.norm.normalized",
+    *(f"softmax_demo.{size}_weights.{step}" for size in ("small", "large")
+      for step in ("max", "shifted", "exp", "sum")),
+    *(f"scaled.{path}.probabilities.{step}" for path in ("with_norm", "without_norm")
+      for step in ("max", "shifted", "exp", "sum")),
 )
 NAMED_IN_FULL = 255
 _MODEL_CODES = {name: code for code, name in enumerate(MODEL_NAMES)}

@@ -46,12 +46,20 @@ def to_csv(tensor: Tensor, labels: Sequence[Sequence[str]]) -> str:
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    header = [column for axis in tensor.axes for column in (axis, f"{axis}_label")]
+    header = [column for axis in _distinct(tensor.axes) for column in (axis, f"{axis}_label")]
     writer.writerow([*header, "value"])
     for index in np.ndindex(*tensor.shape):
         cells = [cell for axis, part in enumerate(index) for cell in (part, labels[axis][part])]
         writer.writerow([*cells, repr(tensor.data[index].item())])
     return buffer.getvalue()
+
+
+def _distinct(axes: Sequence[str]) -> list[str]:
+    """Axis names with numbers where a name stands twice, as in `feature_1`, `feature_2`."""
+    return [
+        f"{axis}_{list(axes[:place + 1]).count(axis)}" if list(axes).count(axis) > 1 else axis
+        for place, axis in enumerate(axes)
+    ]
 
 
 def _part(part: int | slice) -> Any:

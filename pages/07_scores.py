@@ -6,10 +6,11 @@ from ui.layout import Switch, grid, op, section
 lesson.show(
     "scores",
     section(
-        "section_match", grid("layers.{layer}.attention.q_rotated"), op("· ᵀ"),
+        "section_match", grid("layers.{layer}.attention.q_rotated"), op("sign_transposed"),
         grid("layers.{layer}.attention.k_rotated"), op("="), grid("layers.{layer}.attention.dot"), op("÷"),
-        grid("sqrt_head_size", limits=(0.1, 8.0)), op("="), grid("layers.{layer}.attention.scores"),
-        Switch(grid("sqrt_head_size", limits=(0.1, 8.0)), "switch_scale", 1.0), note="note_rows_columns",
+        grid("sqrt_head_size", limits=(0.1, 8.0)),
+        Switch(grid("sqrt_head_size", limits=(0.1, 8.0)), "switch_scale", 1.0),
+        op("="), grid("layers.{layer}.attention.scores"), note="note_rows_columns",
     ),
     section(
         "section_mask", grid("layers.{layer}.attention.scores"), op("+"), grid("causal_mask"), op("="),
@@ -20,8 +21,8 @@ lesson.show(
         grid("layers.{layer}.attention.weights.max"), op("="),
         grid("layers.{layer}.attention.weights.shifted"), op("exp"),
         grid("layers.{layer}.attention.weights.exp"), op("÷"), grid("layers.{layer}.attention.weights.sum"),
-        op("="), grid("layers.{layer}.attention.weights"),
-        note="note_softmax",
+        op("="), grid("layers.{layer}.attention.weights"), op("sign_row_sums"),
+        grid("layers.{layer}.attention.row_sums"), note="note_softmax",
     ),
     section(
         "section_edit", grid("layers.{layer}.attention.Wq"), grid("layers.{layer}.attention.Wk"),
@@ -29,7 +30,10 @@ lesson.show(
     ),
     section(
         "section_scale", grid("softmax_demo.small"), op("softmax"), grid("softmax_demo.small_weights"),
-        op("×"), grid("softmax_demo.factor", limits=(0.1, 20.0)), op("="), grid("softmax_demo.large"),
-        op("softmax"), grid("softmax_demo.large_weights"), note="note_scale",
+        note="note_scale",
+    ),
+    section(
+        None, grid("softmax_demo.small"), op("×"), grid("softmax_demo.factor", limits=(0.1, 20.0)), op("="),
+        grid("softmax_demo.large"), op("softmax"), grid("softmax_demo.large_weights"),
     ),
 )

@@ -15,8 +15,10 @@ lesson.show(
         grid("layers.{last}.output", position="last"), op("="), grid("scaled.stream"), note="note_stretch",
     ),
     section(
-        "section_with_norm", grid("scaled.norm.rms"), grid("scaled.norm.output"), op("sign_head"),
-        grid("scaled.with_norm.logits"), op("softmax"), grid("scaled.with_norm.probabilities"),
+        "section_with_norm", grid("scaled.stream"), op("÷"), grid("scaled.norm.rms"), op("="),
+        grid("scaled.norm.normalized"), op("×"), grid("final_norm.weight"), op("="),
+        grid("scaled.norm.output"), op("sign_head"), grid("scaled.with_norm.logits"), op("softmax"),
+        grid("scaled.with_norm.probabilities"),
     ),
     section(
         "section_without_norm", grid("scaled.stream"), op("sign_head"), grid("scaled.without_norm.logits"),

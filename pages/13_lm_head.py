@@ -9,14 +9,10 @@ lesson.show(
         "section_candidates", grid("final_norm.output", position="last"), op("×"), grid("lm_head.weight"),
         op("="), grid("contributions"), op("Σ"), grid("logits", position="last"), note="note_contributions",
     ),
+    section("section_logits", grid("logits"), op("softmax"), grid("probabilities"), note="note_logits"),
     section(
-        "section_logits", grid("logits", rows="vocabulary"), op("softmax"),
-        grid("probabilities", rows="vocabulary"),
-        note="note_logits",
-    ),
-    section(
-        "section_shares", grid("probabilities.max"), grid("probabilities.sum"),
-        grid("probabilities.exp", rows="vocabulary"),
+        "section_shares", grid("logits"), op("−"), grid("probabilities.max"), op("exp"),
+        grid("probabilities.exp"), op("÷"), grid("probabilities.sum"), op("="), grid("probabilities"),
         note="note_shares",
     ),
     chart=charts.next_token_bars,

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from engine import GlassboxError, Trace, presets, programs, run
+from engine import GlassboxError, Trace, presets
 from engine.config import PAIRINGS
 from formats import edits as edit_links
 from formats.edits import LinkError
@@ -30,14 +30,13 @@ def open_address(query: Mapping[str, str], locale: str | None) -> State:
     asked = query.get("lang", "")
     language = asked if asked in LANGUAGES else preferred_language(locale)
     try:
-        state = parse(query, language)
         if asked and asked not in LANGUAGES:
-            raise LinkError("lang")
+            raise LinkError(f"no language {asked}")
+        return parse(query, language)
     except (GlassboxError, LinkError, ValueError, OverflowError) as error:
-        state = State(Choices(language=language))
         reason = explain_error(language, error) if isinstance(error, GlassboxError) else ""
-        state.message = ("error", say(language, "broken_link", reason=reason).strip())
-    return state
+        message = ("error", say(language, "broken_link", reason=reason).strip())
+        return State(Choices(language=language), message=message)
 
 
 def parse(query: Mapping[str, str], language: str) -> State:
@@ -52,9 +51,10 @@ def parse(query: Mapping[str, str], language: str) -> State:
         mode=_one_of(query.get("mode", MODES[0]), MODES),
     )
     state = State(choices)
-    config = state.model.config
-    ids = state.ids
+    config, tokenizer = state.model.config, state.model.tokenizer
+    assert tokenizer is not None
     state.choose(
+        text=tokenizer.decode(list(state.ids)),
         layer=_below(query.get("layer", "1"), config.layers + 1, first=1) - 1,
         head=_below(query.get("head", "0"), config.heads),
         rows=tuple(
@@ -63,8 +63,7 @@ def parse(query: Mapping[str, str], language: str) -> State:
     )
     edits = edit_links.decode(query.get("edits", ""))
     if edits:
-        run(state.model, [list(ids)], edits=edits, program=programs.lessons)
-        state.history, state.cursor = [(), edits], 1
+        state.commit(edits)
     if "cell" in query:
         cell = parse_cell(query["cell"], state.trace)
         state.choose(selected=cell)

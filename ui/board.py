@@ -7,12 +7,12 @@ from typing import Any
 import streamlit as st
 
 from ui import events, frame, live, text
-from ui.drawing import View
 from ui.layout import Section
 from ui.state import State, current
+from ui.view import View
 
 BOARD = text.ASSETS / "board"
-SCRIPTS = ("format", "rules", "grid", "editor", "explanation", "flow", "strip", "board")
+SCRIPTS = ("format", "rules", "grid", "editor", "explanation", "flow", "strip", "outbox", "board")
 
 
 def _read(name: str) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import streamlit as st
 
 from engine.operands import pair_members
 from ui import naming
@@ -14,66 +17,91 @@ from ui.state import State
 from ui.text import number
 
 BLUE, RED, GREY = "#3b78d8", "#d05a5a", "#98a1b3"
+# text of charts: at least 4.5:1 on the page's background
+INK = {"light": "#4a5266", "dark": "#b6bfd2"}
 HEIGHT = 380
+PLANE_HEIGHT = 440
+MOST_PAIRS = 4
+CATEGORIES = {"autorange": "reversed", "type": "category", "automargin": True}
 
 Series = dict[str, Any]
 
 
-def figure(series: list[Series], title: str, x_title: str, y_title: str, **layout: Any) -> dict[str, Any]:
+def figure(series: list[Series], title: str, **layout: Any) -> dict[str, Any]:
     """A figure with the look that all charts share; `layout` adds to it."""
+    ink = INK["dark" if st.context.theme.type == "dark" else "light"]
     return {
         "data": series,
         "layout": {
             "title": {"text": title, "font": {"size": 15}}, "height": HEIGHT, "uirevision": "same",
             "margin": {"l": 70, "r": 20, "t": 60, "b": 50}, "legend": {"orientation": "h", "y": -0.2},
-            "xaxis": {"title": {"text": x_title}, "zeroline": True},
-            "yaxis": {"title": {"text": y_title}, "zeroline": True, "automargin": True},
-            **layout,
+            "font": {"color": ink}, **{key: _inked(value, ink) if "axis" in key else value
+                                       for key, value in layout.items()},
         },
     }
 
 
+def _inked(axis: dict[str, Any], ink: str) -> dict[str, Any]:
+    title = {"text": axis.get("title", ""), "font": {"color": ink}}
+    return {"zeroline": True, **axis, "title": title, "tickfont": {"color": ink}}
+
+
 def rope_plane(state: State) -> dict[str, Any]:
-    """The first pair of the chosen head, q and k, before and after the turn, as arrows in the plane."""
-    choices, trace = state.choices, state.trace
-    first, second = pair_members(0, state.model.config.rope_pairing, state.model.config.head_size)
-    series: list[Series] = []
-    for letter, colour, width in (("q", BLUE, 6), ("k", RED, 2)):
-        for stage, dash, opacity in (("heads", "dot", 0.5), ("rotated", "solid", 0.9)):
-            name = f"layers.{choices.layer}.attention.{letter}_{stage}"
-            points = trace[name].data[0, choices.head][:, [first, second]]
-            series.append(_arrows(
-                points, [naming.token_label(state.model, token) for token in state.ids],
-                state.say(f"chart_{stage}", letter=letter), colour, width, dash, opacity,
-            ))
-    reach = max(1.0, *(float(np.nanmax(np.abs(one["reach"]))) for one in series)) * 1.15
-    for one in series:
-        del one["reach"]
-    span = {"range": [-reach, reach], "zeroline": True, "constrain": "domain"}
-    return figure(
-        series, state.say("chart_plane", head=choices.head, first=first, second=second),
-        f"d{first}", f"d{second}",
-        xaxis={"title": {"text": f"d{first}"}, **span},
-        yaxis={"title": {"text": f"d{second}"}, "scaleanchor": "x", **span}, height=460,
-    )
+    """Every pair of the chosen head, q and k, before and after the turn, as arrows in its plane."""
+    choices, config = state.choices, state.model.config
+    count = min(config.head_size // 2, MOST_PAIRS)
+    attention = f"layers.{choices.layer}.attention"
+    labels = [naming.token_label(state.model, token) for token in state.ids]
+    series, axes = [], {}
+    for pair in range(count):
+        members = pair_members(pair, config.rope_pairing, config.head_size)
+        suffix = "" if pair == 0 else str(pair + 1)
+        points = {
+            (letter, stage): state.trace[f"{attention}.{letter}_{stage}"].data[0, choices.head][:, list(members)]
+            for letter in "qk" for stage in ("heads", "rotated")
+        }
+        series += [
+            _arrows(drawn, labels, state.say(f"chart_{stage}", letter=letter), letter, stage, suffix)
+            for (letter, stage), drawn in points.items()
+        ]
+        span = {"range": _span(points.values()), "constrain": "domain"}
+        axes[f"xaxis{suffix}"] = {**span, "title": f"d{members[0]}", "domain": _share(pair, count)}
+        beside = {"scaleanchor": f"x{suffix}", "anchor": f"x{suffix}"}
+        axes[f"yaxis{suffix}"] = {**span, **beside, "title": f"d{members[1]}"}
+    return figure(series, state.say("chart_plane", head=choices.head), height=PLANE_HEIGHT, **axes)
 
 
-def _arrows(points: Any, labels: list[str], name: str, colour: str, width: int, dash: str,
-            opacity: float) -> Series:
-    """Lines from the origin to every point, with the token at its tip."""
-    x: list[float | None] = []
-    y: list[float | None] = []
-    text: list[str] = []
+def _share(place: int, count: int) -> list[float]:
+    """The part of the width that the plane of one pair takes."""
+    gap = 0.12 if count > 1 else 0.0
+    width = (1 - gap * (count - 1)) / count
+    start = place * (width + gap)
+    return [start, min(start + width, 1.0)]
+
+
+def _span(points: Iterable[Any]) -> list[float]:
+    """A range round zero that holds every finite point."""
+    sizes = [abs(number) for drawn in points for number in drawn.ravel().tolist() if np.isfinite(number)]
+    reach = 1.2 * max(1.0, *sizes)
+    return [-reach, reach]
+
+
+def _arrows(points: Any, labels: list[str], name: str, letter: str, stage: str, suffix: str) -> Series:
+    """Lines from the origin to every point, with the token at the tip of a turned query."""
+    x, y, text = [], [], []
     for (across, up), label in zip(points.tolist(), labels, strict=True):
         x += [0.0, across, None]
         y += [0.0, up, None]
-        text += ["", label if dash == "solid" else "", ""]
+        text += ["", html.escape(label) if (letter, stage) == ("q", "rotated") else "", ""]
+    turned = stage == "rotated"
+    colour = BLUE if letter == "q" else RED
     return {
         "type": "scatter", "mode": "lines+markers+text", "x": x, "y": y, "text": text, "name": name,
-        "textposition": "top center", "opacity": opacity,
-        "line": {"color": colour, "dash": dash, "width": width}, "marker": {"size": 7, "color": colour},
+        "xaxis": f"x{suffix}", "yaxis": f"y{suffix}", "legendgroup": name, "showlegend": suffix == "",
+        "textposition": "top center", "cliponaxis": False,
+        "line": {"color": colour, "dash": "solid" if turned else "dot", "width": 6 if letter == "q" else 2},
+        "marker": {"size": 8, "color": colour, "opacity": 0.9 if turned else 0.5},
         "hovertemplate": "%{x:.4f}, %{y:.4f}<extra>%{fullData.name}</extra>",
-        "reach": points if np.isfinite(points).all() else np.ones(1),
     }
 
 
@@ -87,10 +115,10 @@ def next_token_bars(state: State) -> dict[str, Any]:
             (state.baseline, state.say("baseline"), GREY), (state.trace, state.say("now"), BLUE),
         )
     ]
-    token = naming.token_label(state.model, state.ids[-1])
+    token = html.escape(naming.token_label(state.model, state.ids[-1]))
     return figure(
-        series if state.edits else series[1:], state.say("chart_logits", token=token), "logit", "",
-        yaxis={"autorange": "reversed", "type": "category", "automargin": True}, barmode="group",
+        series if state.edits else series[1:], state.say("chart_logits", token=token), barmode="group",
+        xaxis={"title": "logit"}, yaxis=CATEGORIES,
     )
 
 
@@ -103,17 +131,16 @@ def scaled_probabilities(state: State) -> dict[str, Any]:
         for path, colour in (("with_norm", BLUE), ("without_norm", RED))
     ]
     return figure(
-        series, state.say("chart_scaled"), state.say("probability"), "", barmode="group",
-        xaxis={"title": {"text": state.say("probability")}, "range": [0, 1]},
-        yaxis={"autorange": "reversed", "type": "category", "automargin": True},
+        series, state.say("chart_scaled"), barmode="group",
+        xaxis={"title": state.say("probability"), "range": [0, 1]}, yaxis=CATEGORIES,
     )
 
 
 def _bars(state: State, rows: list[int], numbers: Any, name: str, colour: str) -> Series:
     return {
         "type": "bar", "orientation": "h", "name": name, "marker": {"color": colour},
-        "y": [f"{naming.token_label(state.model, row)} · {row}" for row in rows],
+        "y": [f"{html.escape(naming.token_label(state.model, row))} · {row}" for row in rows],
         "x": [float(numbers[row]) if np.isfinite(numbers[row]) else None for row in rows],
-        "text": [number(float(numbers[row])) for row in rows], "textposition": "auto",
+        "text": [number(float(numbers[row])) for row in rows], "textposition": "outside", "cliponaxis": False,
         "hovertemplate": "%{x}<extra>%{y}</extra>",
     }

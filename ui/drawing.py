@@ -2,62 +2,21 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from engine import Trace, presets
-from engine.types import Array
-from ui import flow, naming, runs, text
+from engine import presets
+from engine.edits import MASKS
+from ui import flow, naming, text
 from ui.layout import Block, Fixed, Flow, Grid, Heads, Item, Operator, Slider, Stages, Switch
+from ui.view import Part, ResolvedGrid, View, encode
 
 DENSE_CELLS = 700
 CONDENSED_ROWS = 32
 USUAL_LIMITS = (-2.0, 2.0)
-
-Part = tuple[str, Array]
-
-
-@dataclass(frozen=True)
-class View:
-    """What decides a frame, apart from the lesson: shared by every reader who sees the same."""
-
-    language: str
-    preset: str
-    seed: int
-    pairing: str
-    ids: tuple[int, ...]
-    layer: int
-    head: int
-    rows: tuple[int, ...]
-
-    @property
-    def baseline(self) -> Trace:
-        return runs.baseline(self.preset, self.seed, self.pairing, self.ids)
-
-
-@dataclass(frozen=True)
-class ResolvedGrid:
-    """A grid's cells: for each tensor that it shows, the flat indices in row-major order."""
-
-    key: str
-    parts: tuple[Part, ...]
-
-    def numbers(self, trace: Trace) -> Array:
-        """The numbers of the grid in a trace, row-major."""
-        return np.concatenate([np.take(trace[name].data, flat) for name, flat in self.parts])
-
-    def shares_arrays(self, trace: Trace, other: Trace) -> bool:
-        """Whether both traces hold the very same arrays, so that nothing needs comparing."""
-        return all(trace[name].data is other[name].data for name, _ in self.parts)
-
-
-def encode(numbers: Array) -> str:
-    """Doubles as base64, exact and compact; −∞ included."""
-    return b64encode(np.ascontiguousarray(numbers, dtype="<f8").tobytes()).decode()
 
 
 class Drawing:
@@ -95,12 +54,12 @@ class Drawing:
             case Stages():
                 return [{"type": "grid", "grid": self.stages(item)}]
             case Slider():
-                return [{"type": "slider", "grid": self.grid(item.grid), "cell": 0,
+                return [{"type": "slider", "grid": self.grid(item.grid),
                          "label": self.say(item.label), "min": item.low, "max": item.high,
                          "step": item.step, "log": item.logarithmic}]
             case Switch():
-                return [{"type": "switch", "grid": self.grid(item.grid), "cell": 0,
-                         "label": self.say(item.label), "on": None, "off": item.off}]
+                return [{"type": "switch", "grid": self.grid(item.grid),
+                         "label": self.say(item.label), "off": item.off}]
             case Heads():
                 return [{"type": "heads", "C": item.width, "H": item.heads, "D": item.width // item.heads}]
             case Flow():
@@ -173,8 +132,8 @@ class Drawing:
             "dense": len(cells) > DENSE_CELLS,
             "range": list(spec.limits or USUAL_LIMITS),
         }
-        if row is not None and tensor.axes[row] == "vocabulary" and tensor.shape[row] > CONDENSED_ROWS:
-            drawn["more_rows"] = {"max": tensor.shape[row] - 1}
+        if any(tensor.axes[axis] == "vocabulary" and tensor.shape[axis] > CONDENSED_ROWS for axis in free):
+            drawn["more_rows"] = {"max": tensor.shape[tensor.axes.index("vocabulary")] - 1}
         if row is not None and name == "embedding.weight":
             assert row_index is not None
             used = self.view.ids
@@ -253,7 +212,8 @@ class Drawing:
         return {
             "tensor": name, "title": (naming.short_name(name) if title is None else self.say(title)) + suffix,
             "shape": naming.shape_text(tensor), "kind": kinds.get(tensor.op, "computed"),
-            "editable": tensor.op != "ids", "hue": naming.hue(name), "integer": naming.is_whole(name),
+            "editable": tensor.op != "ids", "short": naming.short_name(name),
+            "minus_infinity": name.endswith(MASKS), "hue": naming.hue(name), "integer": naming.is_whole(name),
             "scale": "share" if naming.is_share(name) else "diverging",
         }
 

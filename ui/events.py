@@ -8,9 +8,21 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl
 
-from engine import Edit, GlassboxError
+from engine import Edit, EditError, GlassboxError, InputError
 from ui.address import is_cell, open_address
-from ui.state import LONGEST_NAME, MODES, MOST_ROWS, MOST_SNAPSHOTS, Index, State, covers, read_sentence
+from ui.state import (
+    LONGEST_NAME,
+    LONGEST_TRAIL,
+    MODES,
+    MOST_ROWS,
+    MOST_SNAPSHOTS,
+    CellAddress,
+    Index,
+    State,
+    covers,
+    read_sentence,
+    without,
+)
 from ui.text import LANGUAGES, explain_error
 
 Event = Mapping[str, Any]
@@ -18,28 +30,31 @@ LONGEST_TEXT = 2000
 
 
 def apply(state: State, event: Event) -> None:
-    """Carry out one event. One that is not allowed leaves a message, and the state as it was."""
-    state.seq = max(state.seq, int(event.get("seq", 0)))
-    handler = HANDLERS.get(str(event.get("type")))
-    if handler is None:
-        return
-    state.message = None
+    """Carry out one event, once. One that is not allowed leaves a message, and the state as it was."""
     try:
+        number, handler = int(event["seq"]), HANDLERS[str(event["type"])]
+        # the board sends again what it has no answer to
+        if number <= state.seq:
+            return
+        state.seq, state.message = number, None
         handler(state, event)
     except GlassboxError as error:
         state.message = ("error", explain_error(state.choices.language, error))
+    except (KeyError, TypeError, ValueError):
+        state.message = ("error", state.say("error_event"))
 
 
 def _edit(state: State, event: Event) -> None:
-    value = -inf if event["value"] == "-inf" else event["value"]
-    index = _index(event)
-    edit = Edit(event["tensor"], index, value)
+    cell = _cell(state, event)
+    edit = Edit(*cell, -inf if event["value"] == "-inf" else event["value"])
     others = tuple(other for other in state.edits if other.key != edit.key)
-    cell_gesture = None if event.get("gesture") is None else (str(edit.key), event["gesture"])
-    if is_cell(state.baseline, edit.name, index) and _is_baseline(state, edit, index, others):
-        state.commit(others, cell_gesture)
-    else:
-        state.commit((*others, edit), cell_gesture)
+    gesture = None if event.get("gesture") is None else (str(edit.key), event["gesture"])
+    back = _is_baseline(state, edit, cell[1], others)
+    state.commit(others if back else (*others, edit), gesture)
+
+
+def _cancel(state: State, event: Event) -> None:
+    state.cancel(event["gesture"])
 
 
 def _is_baseline(state: State, edit: Edit, index: Index, others: Sequence[Edit]) -> bool:
@@ -60,26 +75,26 @@ def _redo(state: State, event: Event) -> None:
 
 def _reset(state: State, event: Event) -> None:
     if "tensor" not in event:
-        kept: tuple[Edit, ...] = ()
+        state.commit(())
     elif "index" not in event:
-        kept = tuple(edit for edit in state.edits if edit.name != event["tensor"])
+        state.commit(tuple(edit for edit in state.edits if edit.name != event["tensor"]))
     else:
-        kept = tuple(
-            edit for edit in state.edits if edit.name != event["tensor"] or edit.index != _index(event)
-        )
-    if kept != state.edits:
-        state.commit(kept)
+        name, index = _cell(state, event)
+        shape = state.trace[name].shape
+        state.commit(tuple(
+            kept for edit in state.edits
+            for kept in (without(edit, index, shape) if edit.name == name else (edit,))
+        ))
 
 
 def _select(state: State, event: Event) -> None:
-    cell = (str(event["tensor"]), _index(event))
-    if not is_cell(state.trace, *cell):
-        return
+    cell = _cell(state, event)
     step = event.get("trail", "start")
     if step == "start":
         state.trail = [cell]
     elif step == "push":
-        state.trail = [*state.trail, cell]
+        seen = state.trail.index(cell) if cell in state.trail else len(state.trail)
+        state.trail = [*state.trail[:seen], cell][-LONGEST_TRAIL:]
     else:
         state.trail = state.trail[: int(step) + 1]
     state.choose(selected=cell)
@@ -97,9 +112,11 @@ def _mode(state: State, event: Event) -> None:
 
 def _text(state: State, event: Event) -> None:
     """Take a new sentence; a wrong one stays in the field, with the reason, and the last good one runs."""
-    text = str(event["value"])[:LONGEST_TEXT]
-    state.draft = text
+    text = str(event["value"])
+    state.draft = text[:LONGEST_TEXT]
     try:
+        if len(text) > LONGEST_TEXT:
+            raise InputError("long_text", f"{len(text)} characters", most=LONGEST_TEXT)
         ids = read_sentence(state.model, text)
     except GlassboxError as error:
         state.text_error = explain_error(state.choices.language, error)
@@ -111,6 +128,8 @@ def _text(state: State, event: Event) -> None:
     state.trail = [cell for cell in state.trail if is_cell(state.trace, *cell)]
     if state.choices.selected is not None and not is_cell(state.trace, *state.choices.selected):
         state.choose(selected=None)
+    if any(state.baseline[edit.name].node.kernel is not None for edit in state.edits):
+        state.message = ("info", state.say("overrides_stay"))
     state.needs_page = True
 
 
@@ -121,7 +140,7 @@ def _text_cancel(state: State, event: Event) -> None:
 def _language(state: State, event: Event) -> None:
     here = LANGUAGES.index(state.choices.language)
     state.choose(language=LANGUAGES[here - 1])
-    state.text_error = None
+    state.text_error = state.draft = None
     state.needs_page = True
 
 
@@ -156,6 +175,10 @@ def _snapshot(state: State, event: Event) -> None:
     state.snapshots = {**state.snapshots, name: state.edits}
 
 
+def _forget(state: State, event: Event) -> None:
+    state.snapshots = {name: edits for name, edits in state.snapshots.items() if name != event["name"]}
+
+
 def _restore(state: State, event: Event) -> None:
     if event["name"] in state.snapshots:
         state.commit(state.snapshots[event["name"]])
@@ -172,13 +195,19 @@ def _dismiss(state: State, event: Event) -> None:
     state.message = None
 
 
-def _index(event: Event) -> tuple[int, ...]:
-    return tuple(int(part) for part in event["index"])
+def _cell(state: State, event: Event) -> CellAddress:
+    """The cell that an event speaks of. Raises `EditError` if the trace has no such cell."""
+    name, index = str(event["tensor"]), tuple(int(part) for part in event["index"])
+    if not is_cell(state.baseline, name, index):
+        raise EditError("index_out_of_range", f"no cell {name}{index}", name=name, index=index)
+    return name, index
 
 
 HANDLERS: Mapping[str, Callable[[State, Event], None]] = MappingProxyType({
-    "edit": _edit, "undo": _undo, "redo": _redo, "reset": _reset, "select": _select, "unselect": _unselect,
+    "edit": _edit, "cancel": _cancel, "undo": _undo, "redo": _redo, "reset": _reset,
+    "select": _select, "unselect": _unselect,
     "mode": _mode, "text": _text, "text_cancel": _text_cancel, "language": _language, "layer": _layer,
-    "head": _head, "go": _go, "rows": _rows, "snapshot": _snapshot, "restore": _restore, "dismiss": _dismiss,
+    "head": _head, "go": _go, "rows": _rows, "snapshot": _snapshot, "forget": _forget,
+    "restore": _restore, "dismiss": _dismiss,
     "open": _open,
 })

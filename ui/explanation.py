@@ -26,7 +26,7 @@ def explanation(state: State, name: str, index: Index) -> dict[str, Any]:
     shown = cell.computed or cell
     return {
         "title": naming.cell_title(state.model, state.ids, cell.tensor, name, index),
-        "value": finite(cell.value),
+        "value": finite(cell.value), "integer": naming.is_whole(name),
         "pieces": pieces(state, shown),
         "words": words(state, cell),
         "numpy": literal(cell.value) if cell.computed else numpy_line(cell),
@@ -71,19 +71,25 @@ SPECIFIC = frozenset({
 })
 
 
+# operations that hand a number on as it is
+COPIES = frozenset({"lookup", "split_heads", "merge_heads", "take", "copy"})
+
+
 def pieces(state: State, cell: Cell) -> list[Piece]:
     """The formula behind `title =`: texts and operands in turn; a leaf has none."""
     if cell.op in LEAVES:
         return []
     groups = _groups(cell)
     template = FORMULAS[cell.op](cell, groups)
-    return [part if isinstance(part, dict) else _operand(state, part) for part in template]
+    return [part if isinstance(part, dict) else _operand(state, part, cell.op) for part in template]
 
 
-def _operand(state: State, term: Term) -> Piece:
+def _operand(state: State, term: Term, operation: str) -> Piece:
+    """An operand: its number; of a copy its name, which says more, and of a token id the whole number."""
     name = str(term.name)
+    show = "integer" if naming.is_whole(name) else "label" if operation in COPIES else "number"
     return {
-        "value": finite(term.value), "tensor": name, "index": list(term.index),
+        "value": finite(term.value), "tensor": name, "index": list(term.index), "show": show,
         "label": naming.cell_title(state.model, state.ids, term.tensor, name, term.index),
     }
 
@@ -159,7 +165,8 @@ FORMULAS: Mapping[str, Formula] = MappingProxyType({
     "exp": _around("exp(", ")"), "relu": _around("max(0, ", ")"), "cosine": _around("cos(", ")"),
     "sine": _around("sin(", ")"), "mean_square": _mean_square, "max": _largest,
     "sum": lambda cell, groups: _joined([[term] for term in groups[0]], " + "), "rotate": _turned,
-    "lookup": _around("", ""), "split_heads": _around("", ""), "merge_heads": _around("", ""),
+    "lookup": lambda cell, groups: [groups[0][0], _text(", ID "), groups[1][0]],
+    "split_heads": _around("", ""), "merge_heads": _around("", ""),
     "take": _around("", ""),
 })
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from engine import Model, Trace
 from engine.plan import Node
-from ui import naming, text
-from ui.drawing import Drawing, ResolvedGrid, View
+from ui import naming, runs, text
+from ui.drawing import Drawing
 from ui.layout import Section
+from ui.view import ResolvedGrid, View
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,17 +29,18 @@ class Frame:
 
     @property
     def version(self) -> str:
+        """What tells this structure from any other."""
         return str(self.data["version"])
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def build(lesson: str, sections: tuple[Section, ...], view: View) -> Frame:
     """The frame of a lesson's board for one view."""
     drawing = Drawing(view)
     layout = [
         {
             "title": None if part.title is None else text.say(view.language, part.title),
-            "note": None if part.note is None else text.say(view.language, part.note),
+            "note": None if part.note is None else note(part.note, view),
             "items": drawing.items(part.items),
         }
         for part in sections
@@ -53,6 +55,14 @@ def build(lesson: str, sections: tuple[Section, ...], view: View) -> Frame:
     digest = hashlib.blake2b(json.dumps([lesson, data], sort_keys=True).encode(), digest_size=8)
     data["version"] = digest.hexdigest()
     return Frame(data, tuple(drawing.resolved), names, drawing.uses_layer, drawing.uses_head)
+
+
+def note(key: str, view: View) -> str:
+    """A section's sentence of guidance; a model may have one of its own to add."""
+    words = {**runs.sizes(view.baseline), "pairs": naming.pairs_text(view.baseline.model.config)}
+    own = f"{key}_{view.preset}"
+    sentences = [key, *([own] if own in text.catalogue(view.language) else [])]
+    return " ".join(text.say(view.language, sentence, **words) for sentence in sentences)
 
 
 def tokens(model: Model, ids: tuple[int, ...]) -> list[dict[str, Any]]:

@@ -35,7 +35,10 @@ def show(lesson: str, *sections: Section, chart: Chart | None = None) -> None:
         left, right = st.columns(2, gap="large")
         _part(left, "example", prose, language)
         left.caption(text.say(language, "example_note"))
-        _part(right.container(key="try"), "try", prose, language)
+        tasks = right.container(key="try")
+        _part(tasks, "try", prose, language)
+        if current().choices.preset != "cats":
+            tasks.caption(text.say(language, "try_note"))
     board.structure(lesson, sections)
     _live(lesson, sections, chart)
     downloads.show(current())

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from engine import Edit, Trace, presets
-from engine.types import Index
+from engine import Trace, presets
+from engine.edits import MASKS
+from engine.types import Array, Index
 from ui import naming
 from ui.address import address, is_cell
-from ui.drawing import encode
 from ui.explanation import explanation, finite
 from ui.frame import Frame, tokens
-from ui.state import State, covers, indices_of
+from ui.state import State, covers
 from ui.text import LANGUAGE_NAMES, LANGUAGES
+from ui.view import encode
 
 SHOWN_CANDIDATES = 3
 
@@ -24,22 +24,20 @@ SHOWN_CANDIDATES = 3
 def build(state: State, frame: Frame, neighbours: dict[str, Any]) -> dict[str, Any]:
     """The live data of a board; `neighbours` are the previous and the next lesson."""
     trace, baseline = state.trace, state.baseline
-    selected = state.choices.selected
-    if selected is not None and not is_cell(trace, *selected):
-        selected = None
+    chosen = state.choices.selected
+    selected = chosen if chosen is not None and is_cell(trace, *chosen) else None
     return {
         "version": frame.version,
         "seq": state.seq,
         "session": state.session,
         "values": _changed(frame, trace, baseline),
-        "edited": [[edit.name, place] for edit in state.edits if edit.name in frame.names
-                   for place in places(edit, trace[edit.name].shape)],
+        "edited": _edited(frame, state, trace),
         "mode": state.choices.mode,
         "selected": None if selected is None else {"tensor": selected[0], "index": list(selected[1])},
         "editor": None if selected is None else _editor(state, *selected),
         "explanation": None if selected is None else explanation(state, *selected),
         "strip": {**_strip(state, frame, trace, baseline), **neighbours},
-        "message": None if state.message is None else {"kind": state.message[0], "text": state.message[1]},
+        "message": _message(state, trace),
         "address": address(state),
     }
 
@@ -66,19 +64,40 @@ def _editor(state: State, name: str, index: Index) -> dict[str, Any]:
         "value": finite(float(tensor.data[index])),
         "baseline": finite(float(state.baseline[name].data[index])),
         "computed": finite(float(tensor.inputs[0].data[index])) if tensor.overridden else None,
-        "edited": covered, "editable": tensor.op != "ids",
+        "edited": covered, "tensor_edited": any(edit.name == name for edit in state.edits),
+        "editable": tensor.op != "ids",
         "kind": "computed" if tensor.node.kernel is not None else "parameter",
-        "minus_infinity": name.endswith(("masked_scores", "causal_mask")),
+        "minus_infinity": name.endswith(MASKS),
     }
 
 
-def places(edit: Edit, shape: tuple[int, ...]) -> Iterator[list[int | None]]:
-    """The cells of an edit for the browser, where None stands for all along an axis."""
-    whole = slice(None)
-    parts = (*edit.index, *[whole] * (len(shape) - len(edit.index)))
-    return map(list, product(*(
-        [None] if part == whole else indices_of(part, size) for part, size in zip(parts, shape, strict=True)
-    )))
+def _edited(frame: Frame, state: State, trace: Trace) -> dict[str, list[int]]:
+    """The cells of each grid that an edit covers, by their number in the grid."""
+    covered: dict[str, Array] = {}
+    for edit in state.edits:
+        if edit.name in frame.names:
+            mask = covered.setdefault(edit.name, np.zeros(trace[edit.name].shape, dtype=bool))
+            with suppress(IndexError):  # beyond a sentence that is shorter now
+                mask[edit.index] = True
+    return {grid.key: np.flatnonzero(grid.covered(covered)).tolist() for grid in frame.grids
+            if any(name in covered for name, _ in grid.parts)}
+
+
+def _message(state: State, trace: Trace) -> dict[str, str] | None:
+    """What the reader should know: the outcome of the last event, else what is odd about the numbers."""
+    if state.message is not None:
+        return {"kind": state.message[0], "text": state.message[1]}
+    if not np.isfinite(trace["logits"].data).all():
+        odd = next(name for name, tensor in trace.items() if not _is_sound(name, tensor.data))
+        return {"kind": "error", "text": state.say("not_finite_now", name=odd)}
+    sums = (trace[f"layers.{layer}.attention.weights.sum"].data for layer in range(state.model.config.layers))
+    return None if all(total.all() for total in sums) else {"kind": "info", "text": state.say("explain_empty_row")}
+
+
+def _is_sound(name: str, numbers: Array) -> bool:
+    """Whether all numbers are finite; −∞ belongs in masks and in what softmax makes of them."""
+    masked = name.endswith((*MASKS, ".shifted"))
+    return bool((np.isfinite(numbers) | (masked & np.isneginf(numbers))).all())
 
 
 def _strip(state: State, frame: Frame, trace: Trace, baseline: Trace) -> dict[str, Any]:
@@ -111,7 +130,8 @@ def _candidates(state: State, trace: Trace, baseline: Trace) -> list[dict[str, A
     return [
         {
             "id": token, "text": naming.token_label(state.model, token), "top": token == leader,
-            "logit": finite(float(now[token])), "probability": finite(float(odds[token])),
+            "tied": int(np.sum(now == now[token])), "logit": finite(float(now[token])),
+            "probability": finite(float(odds[token])),
             "baseline_logit": finite(float(before[token])),
             "baseline_probability": finite(float(odds_before[token])),
         }

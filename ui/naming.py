@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from engine import Model, Tensor
+from engine import Model, ModelConfig, Tensor
+from engine.operands import pair_members
 from ui.text import say, visible
 
 SEQUENCE_AXES = frozenset({"position", "query", "key"})
@@ -86,16 +87,17 @@ def token_label(model: Model, token_id: int) -> str:
 
 
 def cell_title(model: Model, ids: Sequence[int], tensor: Tensor, name: str, index: Sequence[int]) -> str:
-    """`scores[on, sit]`: the cell by its labels, batch left out, repeated tokens told apart."""
-    parts = []
-    for axis, part in zip(tensor.axes, index, strict=True):
-        if axis == "batch":
-            continue
-        label = cell_label(model, ids, axis, part)
-        if axis in SEQUENCE_AXES and ids.count(ids[part]) > 1:
-            label = f"{part}:{label}"
-        parts.append(label)
-    return f"{short_name(name)}[{', '.join(parts)}]" if parts else short_name(name)
+    """`L1·scores[h0, on, sit]`: the cell by its labels, batch left out, repeated tokens told apart."""
+    title = f"L{int(name.split('.')[1]) + 1}·{short_name(name)}" if name.startswith("layers.") else short_name(name)
+    parts = [
+        _cell_part(model, ids, axis, part) for axis, part in zip(tensor.axes, index, strict=True) if axis != "batch"
+    ]
+    return f"{title}[{', '.join(parts)}]" if parts else title
+
+
+def _cell_part(model: Model, ids: Sequence[int], axis: str, index: int) -> str:
+    label = cell_label(model, ids, axis, index)
+    return f"{index}:{label}" if axis in SEQUENCE_AXES and ids.count(ids[index]) > 1 else label
 
 
 def axis_labels(model: Model, ids: Sequence[int], tensor: Tensor) -> list[list[str]]:
@@ -108,3 +110,10 @@ def axis_labels(model: Model, ids: Sequence[int], tensor: Tensor) -> list[list[s
         ]
         for axis, size in zip(tensor.axes, tensor.shape, strict=True)
     ]
+
+
+def pairs_text(config: ModelConfig) -> str:
+    """The pairing by name with its pairs: `half: (d0, d2), (d1, d3)`."""
+    pairing, size = config.rope_pairing, config.head_size
+    members = (pair_members(pair, pairing, size) for pair in range(size // 2))
+    return f"{pairing}: {', '.join(f'(d{first}, d{second})' for first, second in members)}"

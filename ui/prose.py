@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
 
 import numpy as np
@@ -17,6 +17,9 @@ PARTS = ("problem", "idea", "structure", "example", "try")
 _PLACE = re.compile(r"\{\{([^{}|]+?)(?:\|(short|percent))?\}\}")
 _BLOCK = re.compile(r"^\[(\w+)\]$", re.MULTILINE)
 _TENSOR = re.compile(r"^([\w.]+?)(?:\[([\d:,]*)\])?$")
+
+
+_STYLES: Mapping[str | None, Callable[[float], str]] = MappingProxyType({"short": text.short, None: text.number})
 
 
 @dataclass(frozen=True)
@@ -36,38 +39,29 @@ def read(lesson: str, language: str) -> Prose:
     fields = dict(line.split(": ", 1) for line in head.strip().splitlines())
     pieces = _BLOCK.split(body)
     parts = {
-        name: fill(content.strip(), runs.article())
+        name: fill(content.strip(), runs.article(), language)
         for name, content in zip(pieces[1::2], pieces[2::2], strict=True)
     }
     return Prose(fields["title"], fields["lead"], MappingProxyType(parts))
 
 
-def fill(markdown: str, trace: Trace) -> str:
+def fill(markdown: str, trace: Trace, language: str) -> str:
     """Put the trace's numbers in the places `{{name[index]|format}}`."""
-    return _PLACE.sub(lambda match: _number(trace, match[1].strip(), match[2]), markdown)
+    return _PLACE.sub(lambda match: _number(trace, match[1].strip(), match[2], language), markdown)
 
 
-def _number(trace: Trace, place: str, style: str | None) -> str:
+def _number(trace: Trace, place: str, style: str | None, language: str) -> str:
     if place.startswith("config."):
-        return str(sizes(trace)[place.removeprefix("config.")])
+        return str(runs.sizes(trace)[place.removeprefix("config.")])
+    if place.startswith("zero_rows."):
+        return str(int(np.sum(~trace[place.removeprefix("zero_rows.")].data.any(axis=1))))
     match = _TENSOR.match(place)
     if match is None:
         raise ValueError(f"no such place: {place}")
-    data = trace[match[1]].data
-    if match[2]:
-        index = tuple(slice(None) if part == ":" else int(part) for part in match[2].split(","))
-        data = np.asarray(data[index])
-    show = {"short": text.short, "percent": text.percent, None: text.number}[style]
+    parts = match[2].split(",") if match[2] else []
+    index = tuple(slice(None) if part == ":" else int(part) for part in parts)
+    data = np.asarray(trace[match[1]].data[index])
+    show = _STYLES[style] if style != "percent" else partial(text.percent, language)
     if data.ndim == 0:
         return show(float(data))
     return f"[{', '.join(show(value) for value in data.tolist())}]"
-
-
-def sizes(trace: Trace) -> dict[str, int]:
-    """The letters of the article: B, T, C, H, D, F, V, N."""
-    config = trace.model.config
-    batch, length = trace.ids.shape
-    return {
-        "B": batch, "T": length, "C": config.hidden_size, "H": config.heads, "D": config.head_size,
-        "F": config.mlp_size, "V": config.vocab_size, "N": config.layers,
-    }

@@ -15,10 +15,14 @@ def model(preset: str, seed: int, pairing: str) -> Model:
     return presets.load(preset, seed).with_config(rope_pairing=pairing)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def baseline(preset: str, seed: int, pairing: str, ids: tuple[int, ...]) -> Trace:
     """The unedited trace of a sentence, with what the lessons add."""
-    return run(model(preset, seed, pairing), [list(ids)], program=programs.lessons)
+    trace = run(model(preset, seed, pairing), [list(ids)], program=programs.lessons)
+    for tensor in trace.values():
+        # looking at an array freezes it; readers share these
+        assert not tensor.data.flags.writeable
+    return trace
 
 
 def article() -> Trace:
@@ -26,3 +30,13 @@ def article() -> Trace:
     cats = presets.load("cats")
     assert cats.tokenizer is not None
     return baseline("cats", 1, "interleaved", tuple(cats.tokenizer.encode(presets.SENTENCES["cats"])))
+
+
+def sizes(trace: Trace) -> dict[str, int]:
+    """The letters of the article: B, T, C, H, D, F, V, N."""
+    config = trace.model.config
+    batch, length = trace.ids.shape
+    return {
+        "B": batch, "T": length, "C": config.hidden_size, "H": config.heads, "D": config.head_size,
+        "F": config.mlp_size, "V": config.vocab_size, "N": config.layers,
+    }

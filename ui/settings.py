@@ -6,6 +6,7 @@ import streamlit as st
 
 from engine import presets
 from engine.config import PAIRINGS
+from ui import runs
 from ui.state import State, current
 
 
@@ -20,7 +21,7 @@ def show(state: State) -> None:
             format_func=lambda name: state.say(f"preset_{name}"), key=f"preset_{suffix}",
             on_change=lambda: current().switch_preset(st.session_state[f"preset_{suffix}"]),
         )
-        st.caption(state.say(f"preset_{state.choices.preset}_note"))
+        st.caption(state.say(f"preset_{state.choices.preset}_note", **runs.sizes(state.baseline)))
         if state.choices.preset == "scratch":
             st.number_input(
                 state.say("seed"), 0, presets.LARGEST_SEED, value=state.choices.seed, key=f"seed_{suffix}",

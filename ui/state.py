@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from itertools import islice, product
 from secrets import token_hex
 
 import streamlit as st
 
-from engine import Edit, InputError, Model, Trace, presets, programs, run
+from engine import Edit, EditError, InputError, Model, Trace, presets, programs, run
 from engine.config import PAIRINGS
+from formats.edits import MOST_EDITS
 from ui import runs
 from ui.text import say
 
@@ -17,6 +19,7 @@ MODES = ("values", "delta", "both")
 MOST_STEPS = 200
 MOST_SNAPSHOTS = 20
 MOST_ROWS = 12
+LONGEST_TRAIL = 20
 LONGEST_NAME = 40
 
 Index = tuple[int, ...]
@@ -37,6 +40,23 @@ class Choices:
     mode: str = MODES[0]
     rows: tuple[int, ...] = ()
     selected: CellAddress | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """What a preset, its choices and a sentence come to; shared where others see the same."""
+
+    key: tuple[str, int, str, str]
+    model: Model
+    ids: tuple[int, ...]
+    baseline: Trace
+
+
+def situation(preset: str, seed: int, pairing: str, text: str) -> Situation:
+    """Look up what a sentence comes to. Raises `InputError` for one that the model cannot read."""
+    model = runs.model(preset, seed, pairing)
+    ids = read_sentence(model, text)
+    return Situation((preset, seed, pairing, text), model, ids, runs.baseline(preset, seed, pairing, ids))
 
 
 @dataclass
@@ -69,24 +89,36 @@ class State:
     destination: str | None = None
     needs_page: bool = False
     _last: Trace | None = None
+    _situation: Situation | None = None
 
     @property
     def edits(self) -> tuple[Edit, ...]:
+        """The edits in force."""
         return self.history[self.cursor]
 
     @property
+    def situation(self) -> Situation:
+        """Model, ids and baseline of the present choices, looked up once for each change of them."""
+        choices = self.choices
+        key = (choices.preset, choices.seed, choices.pairing, choices.text)
+        if self._situation is None or self._situation.key != key:
+            self._situation = situation(*key)
+        return self._situation
+
+    @property
     def model(self) -> Model:
-        return runs.model(self.choices.preset, self.choices.seed, self.choices.pairing)
+        """The model that the reader chose."""
+        return self.situation.model
 
     @property
     def ids(self) -> tuple[int, ...]:
-        return read_sentence(self.model, self.choices.text)
+        """The token ids of the sentence."""
+        return self.situation.ids
 
     @property
     def baseline(self) -> Trace:
         """The trace without edits."""
-        choices = self.choices
-        return runs.baseline(choices.preset, choices.seed, choices.pairing, self.ids)
+        return self.situation.baseline
 
     @property
     def trace(self) -> Trace:
@@ -94,18 +126,17 @@ class State:
         if not self.edits:
             return self.baseline
         last = self._last
-        if last is None or last.model is not self.model or tuple(last.ids[0]) != self.ids:
-            last = self.baseline
-        if last.edits != self.edits:
-            last = self.run(self.edits, last)
-        self._last = last
-        return last
+        fits = last is not None and last.model is self.model and tuple(last.ids[0]) == self.ids
+        base = last if fits and last is not None else self.baseline
+        self._last = base if base.edits == self.edits else self.run(self.edits, base)
+        return self._last
 
     def run(self, edits: tuple[Edit, ...], base: Trace) -> Trace:
         """The trace of this sentence under other edits."""
         return run(self.model, [list(self.ids)], edits=edits, base=base, program=programs.lessons)
 
     def say(self, key: str, **values: object) -> str:
+        """The words for a key in the reader's language."""
         return say(self.choices.language, key, **values)
 
     def choose(self, **changes: object) -> None:
@@ -113,7 +144,12 @@ class State:
         self.choices = replace(self.choices, **changes)  # type: ignore[arg-type]
 
     def commit(self, edits: tuple[Edit, ...], gesture: tuple[str, object] | None = None) -> None:
-        """Put new edits in force if the model can run under them; one gesture is one step of undo."""
+        """Put new edits in force if the model can run under them; one gesture is one step of undo.
+
+        Raises `EditError` for an edit that is not allowed, or for more edits than an address holds.
+        """
+        if len(edits) > MOST_EDITS:
+            raise EditError("too_many_edits", f"{len(edits)} edits; at most {MOST_EDITS}", most=MOST_EDITS)
         self._last = self.run(edits, self.trace)
         if edits == self.edits:
             return
@@ -123,6 +159,12 @@ class State:
         self.history = kept if came_back else [*kept, edits][-MOST_STEPS:]
         self.cursor = len(self.history) - 1
         self.gesture = None if came_back else gesture
+
+    def cancel(self, gesture: object) -> None:
+        """Take back a gesture that is still going on, as if it had not begun."""
+        if self.gesture is not None and self.gesture[1] == gesture:
+            self.history = self.history[: self.cursor]
+            self.cursor, self.gesture = len(self.history) - 1, None
 
     def move(self, step: int) -> None:
         """Undo (−1) or redo (+1)."""
@@ -142,7 +184,6 @@ class State:
         self.gesture, self.text_error, self.draft = None, None, None
 
 
-@lru_cache(maxsize=1024)
 def read_sentence(model: Model, text: str) -> tuple[int, ...]:
     """The ids of a sentence of 1 to 32 tokens. Raises `InputError`, naming what is wrong."""
     assert model.tokenizer is not None
@@ -165,6 +206,18 @@ def covers(edit: Edit, index: Index, shape: tuple[int, ...]) -> bool:
         place in indices_of(part, size)
         for part, place, size in zip(edit.index, index, shape, strict=False)
     )
+
+
+def without(edit: Edit, index: Index, shape: tuple[int, ...]) -> Iterator[Edit]:
+    """The edit with one cell left out: itself, nothing, or the cells of a wider edit one by one."""
+    if not covers(edit, index, shape):
+        yield edit
+        return
+    parts = (*edit.index, *[slice(None)] * (len(shape) - len(edit.index)))
+    cells = product(*(indices_of(part, size) for part, size in zip(parts, shape, strict=True)))
+    for cell in islice(cells, MOST_EDITS + 2):
+        if cell != index:
+            yield Edit(edit.name, cell, edit.value)
 
 
 def current() -> State:

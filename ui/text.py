@@ -20,7 +20,7 @@ BOARD_LABELS = (
     "both view layer head snapshots save name restore previous_lesson next_lesson change_sentence use cancel "
     "comma number minus_infinity_not_here wider step_up step_down explain computed_would_be copy copied "
     "show_all trail close more row show_row parameter computed leaf overridden of range changed edited "
-    "slider dismiss used_row"
+    "slider dismiss used_row pending tied forget snapshots_hint row_range percent help_title help"
 ).split()
 SMALLEST_DECIMAL = 0.00005
 LARGEST_DECIMAL = 1e5
@@ -83,9 +83,9 @@ def short(value: float) -> str:
     return text.replace("-", "−")
 
 
-def percent(value: float) -> str:
-    """A share of one as a percentage with two decimals."""
-    return f"{value:.2%}".replace("%", " %").replace("-", "−")
+def percent(language: str, value: float) -> str:
+    """A share of one as a percentage with two decimals, as the language writes it."""
+    return say(language, "percent", n=f"{100 * value:.2f}".replace("-", "−"))
 
 
 def visible(token: str) -> str:

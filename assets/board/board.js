@@ -1,73 +1,18 @@
 // The board of a page: takes frame and live state, draws, and sends events back one at a time.
 
-const ANSWER_TIMEOUT_MILLISECONDS = 3000;
 const QUIET_MILLISECONDS_BEFORE_FLASH = 250;
-
-/**
- * Events on their way to Python, one in flight. While one is, edits pile up: of each cell only
- * the newest value is kept, and no other event is lost or overtaken.
- */
-class Outbox {
-  constructor(transmit, onTimeout) {
-    Object.assign(this, { transmit, onTimeout, waiting: [], inFlight: null, lastNumber: 0, answered: 0 });
-  }
-
-  /** The event as it will be sent; an edit may join one that is still waiting. */
-  send(event) {
-    const joined = this.findWaiting(event);
-    if (joined) return Object.assign(joined, event);
-    this.waiting.push(event);
-    this.sendNext();
-    return event;
-  }
-
-  findWaiting(event) {
-    for (const earlier of this.waiting.toReversed()) {
-      const mayBePassed = earlier.type === "edit" || earlier.type === "select";
-      if (earlier.type === event.type && isReplacedBy(earlier, event)) return earlier;
-      if (!mayBePassed) return undefined;
-    }
-    return undefined;
-  }
-
-  sendNext() {
-    if (this.inFlight || this.waiting.length === 0) return;
-    const event = this.waiting.shift();
-    event.seq = ++this.lastNumber;
-    this.inFlight = event;
-    this.timer = setTimeout(() => {
-      this.acknowledge(event.seq);
-      this.onTimeout();
-    }, ANSWER_TIMEOUT_MILLISECONDS);
-    this.transmit({ ...event });
-  }
-
-  acknowledge(number) {
-    this.answered = Math.max(this.answered, number);
-    this.lastNumber = Math.max(this.lastNumber, number);
-    if (this.inFlight && this.inFlight.seq <= number) {
-      clearTimeout(this.timer);
-      this.inFlight = null;
-    }
-    this.sendNext();
-  }
-}
-
-function isReplacedBy(earlier, event) {
-  if (event.type === "edit") return referenceOf(earlier.tensor, earlier.index) === referenceOf(event.tensor, event.index);
-  return event.type === "mode" || (event.type === "select" && event.trail === "start");
-}
 
 class Board {
   constructor() {
     this.parcels = {}; // kind → the component that came last
-    this.outbox = new Outbox((event) => this.parcels.board.setTriggerValue("event", event), () => this.draw());
+    this.outbox = new Outbox((event) => this.parcels.board.setTriggerValue("event", event), () => this.drawStrip());
     this.pending = new Map(); // reference → edit without an answer
     this.local = {}; // selection and mode that have not been answered yet
-    this.gestures = 0;
+    this.gestures = Date.now(); // a page that is loaded anew must not repeat earlier numbers
     this.lastDatumAt = 0;
     this.root = element("div", "gb gb-board");
     this.listeners = new AbortController();
+    this.addressBar = new AddressBar(this.listeners.signal);
     document.addEventListener("keydown", (event) => handlePageKey(this, event), { signal: this.listeners.signal });
     attachCellEvents(this, this.root);
     enableDragging(this, this.root);
@@ -82,10 +27,10 @@ class Board {
     this.parcels[kind] = component;
     if (kind === "board") {
       const { address, session, seq = 0 } = component.data;
-      this.outbox.acknowledge(seq);
       // A restarted server starts with what the page was opened with; the address knows better.
-      if (before && session !== before) return void this.send({ type: "open", address: location.search });
-      if (address && address !== location.search) history.replaceState(null, "", location.pathname + address);
+      if (before && session !== before) return void this.outbox.restart({ type: "open", address: this.addressBar.query });
+      this.outbox.acknowledge(seq);
+      this.addressBar.show(address);
     }
     this.update();
   }
@@ -108,13 +53,14 @@ class Board {
   build(frame) {
     const focused = cellAt(document.activeElement)?.reference;
     Object.assign(this, { frame, labels: frame.labels, grids: [], controls: [], revealed: undefined });
+    this.message?.host.remove();
     this.message = this.buildMessage();
     this.explanation = new ExplanationPanel(this);
     this.editorBar = new EditorBar(this);
     this.dock = element("div", "gb-dock");
     this.dock.append(this.explanation.root, this.editorBar.root, button("gb-close", "×", () => this.unselect(), this.labels.close));
     this.dock.addEventListener("keydown", (event) => event.key === "Escape" && this.unselect());
-    this.root.replaceChildren(this.message.host, ...frame.layout.map((section) => buildSection(this, section)), this.dock);
+    this.root.replaceChildren(...frame.layout.map((section) => buildSection(this, section)), this.buildHelp(), this.dock);
     this.cells = this.grids.filter((grid) => grid.isShown).flatMap((grid) => grid.cells);
     this.cellsByReference = new Map(this.cells.map((cell) => [cell.reference, cell]));
     this.marks = new Marks(frame, this.cells);
@@ -127,6 +73,15 @@ class Board {
     const text = element("span");
     host.append(text, button("gb-close", "×", () => this.send({ type: "dismiss" }), this.labels.dismiss));
     return { host, text };
+  }
+
+  /** What the marks mean and what the keys do, folded away. */
+  buildHelp() {
+    const help = element("details", "gb-help");
+    const list = element("ul");
+    for (const line of this.labels.help.split("|")) list.append(element("li", "", line));
+    help.append(element("summary", "", this.labels.help_title), list);
+    return help;
   }
 
   addGrid(key, { isShown = true, ...options } = {}) {
@@ -150,9 +105,9 @@ class Board {
     const isQuiet = now - this.lastDatumAt > QUIET_MILLISECONDS_BEFORE_FLASH;
     if (isDatum) this.lastDatumAt = now;
     const { values, edited } = this.live;
-    const view = { mode: this.mode, isEdited: editedTest(edited), pending: this.pending, flash: flash && isQuiet };
+    const view = { mode: this.mode, pending: this.pending, flash: flash && isQuiet };
     for (const grid of this.grids) {
-      grid.receive(values[grid.key]);
+      grid.receive(values[grid.key], edited[grid.key]);
       grid.draw(view);
     }
     for (const drawControl of this.controls) drawControl();
@@ -195,6 +150,8 @@ class Board {
       watchTheme(root);
     }
     this.strip.draw(this.live.strip, this.mode);
+    // on screen wherever the reader is
+    if (this.message && this.message.host.parentElement !== root) root.append(this.message.host);
   }
 
   forgetAnswered() {
@@ -223,6 +180,14 @@ class Board {
   edit({ tensor, index }, value, gesture) {
     const event = this.send({ type: "edit", tensor, index, value: value === -Infinity ? "-inf" : value, gesture });
     this.pending.set(referenceOf(tensor, index), { event, shown: value });
+    this.draw();
+  }
+
+  /** Takes back a gesture that is still going on. */
+  cancel(cell, gesture) {
+    this.outbox.drop(gesture);
+    this.pending.delete(referenceOf(cell.tensor, cell.index));
+    this.send({ type: "cancel", gesture });
     this.draw();
   }
 
@@ -258,6 +223,7 @@ class Board {
   /** Leaves the page to a second copy of this module. */
   retire() {
     this.listeners.abort();
+    this.outbox.close();
     this.root.remove();
     this.strip?.root.remove();
   }
@@ -274,13 +240,12 @@ class Board {
   }
 
   nameOf({ tensor, index }) {
-    return this.live.explanation?.title ?? `${shortName(tensor)}[${index.join(", ")}]`;
+    return this.live.editor?.title ?? referenceOf(tensor, index);
   }
 
-  allowsMinusInfinity({ tensor, index }) {
-    const { editor } = this.live;
-    const isSelected = editor && referenceOf(editor.tensor, editor.index) === referenceOf(tensor, index);
-    return Boolean(isSelected && editor.minus_infinity);
+  allowsMinusInfinity({ tensor }) {
+    const grid = this.grids.find(({ specification }) => specification.tensor === tensor);
+    return Boolean(grid?.specification.minus_infinity ?? this.live.editor?.minus_infinity);
   }
 }
 
@@ -292,7 +257,9 @@ window.glassbox = {
   push: ([kind, component]) => board.receive(kind, component),
   retire: () => board.retire(),
   parcels: () => Object.entries(board.parcels),
+  unsent: () => board.outbox.unsent(),
 };
 for (const [kind, component] of predecessor?.parcels?.() ?? predecessor ?? []) board.receive(kind, component);
+for (const event of predecessor?.unsent?.() ?? []) board.send(event);
 
 export default (component) => board.receive("strip", component);

@@ -23,7 +23,7 @@ class NumberEntry {
   begin(value, text = formatForEntry(value)) {
     this.isOpen = true;
     this.gesture = null;
-    this.original = this.sent = value;
+    this.sent = value;
     this.untouched = formatForEntry(value);
     this.input.value = text;
   }
@@ -39,7 +39,7 @@ class NumberEntry {
     if (event.key === "Enter") {
       if (this.commit()) this.close(true);
     } else if (event.key === "Escape") {
-      if (!sameNumber(this.sent, this.original)) this.send(this.original);
+      if (this.gesture !== null) this.board.cancel(this.field.cell(), this.gesture);
       this.close(true);
     } else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
       this.step((event.key === "ArrowUp" ? 1 : -1) * stepFactor(event));
@@ -53,8 +53,9 @@ class NumberEntry {
   /** Steps are sent at once: a held key is a slider. One stay in the field is one gesture, so
    *  that Escape takes all of it back. */
   step(count) {
-    const typed = parseNumber(this.input.value, false).value;
-    const start = typed ?? (Number.isFinite(this.sent) ? this.sent : 0);
+    const isUntouched = this.input.value === this.untouched;
+    const typed = isUntouched ? this.sent : parseNumber(this.input.value, false).value;
+    const start = Number.isFinite(typed) ? typed : Number.isFinite(this.sent) ? this.sent : 0;
     this.send(tidy(start + count * this.field.step()));
     this.untouched = this.input.value = formatForEntry(this.sent);
     this.field.refuse("");
@@ -141,6 +142,7 @@ function enableDragging(board, root) {
   });
   root.addEventListener("pointermove", (event) => {
     if (!drag || event.pointerId !== drag.pointer) return;
+    if (!(event.buttons & 1)) return void (drag = null); // let go outside the board
     const distance = event.clientX - drag.lastX;
     if (drag.gesture === null) {
       if (Math.abs(distance) < DRAG_THRESHOLD_PIXELS) return;
@@ -217,7 +219,11 @@ class EditorBar {
   }
 
   listen() {
-    enableGestures(this.board, this.slider, (gesture) => this.board.edit(this.editor, Number(this.slider.value), gesture));
+    enableGestures(this.board, this.slider, (gesture) => {
+      this.entry.isOpen = false;
+      this.entry.field.refuse("");
+      this.board.edit(this.editor, Number(this.slider.value), gesture);
+    });
     this.entry = new NumberEntry(this.board, this.field, {
       cell: () => this.editor,
       step: () => stepOf(this.range()),
@@ -250,7 +256,9 @@ class EditorBar {
   widen() {
     const [low, high] = this.range();
     const middle = (low + high) / 2;
-    this.widened.set(this.reference, [tidy(middle - (high - low)), tidy(middle + (high - low))]);
+    // what starts at zero or above is a size: it grows upwards only
+    const wider = low >= 0 ? [low, high + (high - low)] : [middle - (high - low), middle + (high - low)];
+    this.widened.set(this.reference, wider.map(tidy));
     this.draw(this.editor);
   }
 
@@ -286,6 +294,7 @@ class EditorBar {
     if (!this.entry.isOpen) this.field.value = formatForEntry(value);
     this.field.setAttribute("aria-label", this.board.nameOf(editor));
     this.resetCell.disabled = !editor.edited;
+    this.resetTensor.disabled = !editor.tensor_edited;
   }
 
   describe(editor, value) {
@@ -293,7 +302,7 @@ class EditorBar {
     const parts = [];
     const baseline = numberFromWire(editor.baseline);
     if (!sameNumber(value, baseline)) parts.push(`${labels.was} ${formatNumber(baseline)}`);
-    if (editor.edited && editor.computed !== null) parts.push(`${labels.computed_would_be} ${formatNumber(editor.computed)}`);
+    if (editor.edited && editor.computed !== null) parts.push(`${labels.computed_would_be} ${formatNumber(numberFromWire(editor.computed))}`);
     return parts.join(" · ");
   }
 }

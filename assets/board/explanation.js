@@ -29,11 +29,9 @@ class ExplanationPanel {
     const focusedPosition = this.operands.indexOf(document.activeElement);
     this.structure = structure;
     this.words = element("p", "gb-words");
-    this.computed = element("p", "gb-would-be");
     this.root.replaceChildren(
       this.buildTrail(explanation.trail),
       this.buildFormula(explanation),
-      this.computed,
       this.words,
       this.buildNumpyLine(explanation.numpy),
     );
@@ -53,10 +51,15 @@ class ExplanationPanel {
     return list;
   }
 
-  buildFormula({ title, pieces }) {
+  /** `title = operands = value`; of a cell set by hand the operands give what it would be. */
+  buildFormula({ title, pieces, computed }) {
     const formula = element("div", "gb-formula");
     formula.append(element("span", "gb-formula-title", title));
-    if (pieces.length) formula.append(" = ");
+    this.result = element("b", "gb-result");
+    this.wouldBe = element("b");
+    const isOverridden = computed !== null && computed !== undefined;
+    if (isOverridden) formula.append(" = ", this.result, element("span", "gb-would-be", ` ${this.board.labels.computed_would_be} `));
+    else if (pieces.length) formula.append(" = ");
     this.operands = [];
     const shown = [];
     const rest = [];
@@ -78,15 +81,16 @@ class ExplanationPanel {
     place(word);
     formula.append(...shown);
     if (rest.length) formula.append(this.buildShowAll(rest));
-    this.result = element("b", "gb-result");
-    formula.append(" = ", this.result);
+    if (isOverridden) formula.append(pieces.length ? " = " : "", this.wouldBe);
+    else formula.append(" = ", this.result);
     return formula;
   }
 
-  buildOperand({ tensor, index, label }) {
+  buildOperand({ tensor, index, label, show }) {
     const operand = button("gb-operand", "", () => this.board.select(tensor, index, "push"));
     operand.dataset.operand = referenceOf(tensor, index);
     operand.dataset.label = label ?? operand.dataset.operand;
+    operand.dataset.show = show; // number, integer, or the label of what is copied
     for (const type of ["pointerenter", "focus"]) operand.addEventListener(type, () => this.light(operand.dataset.operand));
     for (const type of ["pointerleave", "blur"]) operand.addEventListener(type, () => this.light(null));
     this.operands.push(operand);
@@ -115,35 +119,42 @@ class ExplanationPanel {
     return line;
   }
 
+  /** Browsers offer their clipboard on secure pages only; elsewhere the line is selected. */
   async copy(line, numpy) {
+    if (!navigator.clipboard) return void getSelection().selectAllChildren(line);
     await navigator.clipboard.writeText(numpy);
     line.dataset.note = this.board.labels.copied;
     setTimeout(() => delete line.dataset.note, COPIED_MILLISECONDS);
   }
 
-  patch({ pieces, value, computed, words }) {
-    const numbers = pieces.filter((piece) => piece.tensor !== undefined);
-    numbers.forEach((piece, position) => {
-      const operand = this.operands[position];
+  patch({ pieces, value, integer, computed, words }) {
+    let before = "";
+    let position = 0;
+    for (const piece of pieces) {
+      if (piece.tensor === undefined) {
+        before = piece.text;
+        continue;
+      }
+      const operand = this.operands[position++];
       const number = numberFromWire(piece.value);
-      setText(operand, formatNumber(number));
+      const { show, label } = operand.dataset;
+      const shown = show === "label" ? label : formatNumber(number, show === "integer");
+      setText(operand, number < 0 && /[+−×÷] $/.test(before) ? `(${shown})` : shown);
       operand.title = `${operand.dataset.label} = ${formatExact(number)}`;
-    });
+    }
     const result = numberFromWire(value);
-    setText(this.result, formatNumber(result));
+    setText(this.result, formatNumber(result, integer));
     this.result.title = formatExact(result);
-    const isOverridden = computed !== null && computed !== undefined;
-    this.computed.hidden = !isOverridden;
-    if (isOverridden) setText(this.computed, `${this.board.labels.computed_would_be} ${formatNumber(computed)}`);
+    setText(this.wouldBe, formatNumber(numberFromWire(computed)));
     this.words.hidden = !words;
     setText(this.words, words ?? "");
   }
 }
 
 /** Everything about an explanation except its numbers. */
-function structureOf({ title, pieces, numpy, trail }) {
+function structureOf({ title, pieces, numpy, trail, computed }) {
   const parts = pieces.map((piece) => piece.text ?? referenceOf(piece.tensor, piece.index));
-  return JSON.stringify([title, parts, numpy, trail]);
+  return JSON.stringify([title, parts, numpy, trail, computed === null]);
 }
 
 /** One set of listeners for all cells. */

@@ -62,22 +62,13 @@ class FlowPicture {
     const frames = new Map();
     const parentOf = (group) => (group === null || group === undefined ? column : frames.get(group) ?? openFrame(group));
     const openFrame = (group) => {
-      // A group is named by a block of its own (which may lie in a group itself) or just by a word.
-      const owner = this.blocks.find((block) => block.id === group);
       const frame = element("div", "gb-flow-group");
       frames.set(group, frame);
-      const heading = element("div", "gb-flow-group-label");
-      heading.append(owner ? this.buildTitle(owner) : group);
-      if (owner?.shape) heading.append(element("span", "gb-shape", owner.shape));
-      frame.append(heading);
-      appendStep(parentOf(owner?.group), frame);
+      frame.append(element("div", "gb-flow-group-label", group));
+      appendStep(column, frame);
       return frame;
     };
-    const groups = new Set(this.blocks.map((block) => block.group));
-    for (const block of this.blocks) {
-      if (groups.has(block.id)) parentOf(block.id);
-      else appendStep(parentOf(block.group), this.buildBlock(block));
-    }
+    for (const block of this.blocks) appendStep(parentOf(block.group), this.buildBlock(block));
     return column;
   }
 
@@ -173,9 +164,11 @@ function abbreviated(count, leading) {
   return [...range(leading), null, count - 1];
 }
 
+const LOGARITHMIC_STEPS = 100;
+
 /** A labelled slider bound to one cell; on a logarithmic one equal ways are equal ratios. */
 function buildSlider(board, item) {
-  const cell = board.addGrid(item.grid, { isShown: false }).cells[item.cell];
+  const cell = board.addGrid(item.grid, { isShown: false }).cells[0];
   const toPosition = item.log ? Math.log : Number;
   const toValue = item.log ? Math.exp : Number;
   const label = element("label", "gb-control");
@@ -185,11 +178,12 @@ function buildSlider(board, item) {
     type: "range",
     min: toPosition(item.min),
     max: toPosition(item.max),
-    step: item.log ? "any" : item.step,
+    step: item.log ? (toPosition(item.max) - toPosition(item.min)) / LOGARITHMIC_STEPS : item.step,
   });
   enableGestures(board, slider, (gesture) => {
-    const steps = Math.round(toValue(Number(slider.value)) / item.step);
-    board.edit(cell, tidy(Math.min(item.max, Math.max(item.min, steps * item.step))), gesture);
+    const value = toValue(Number(slider.value));
+    const rounded = item.log ? Number(value.toPrecision(3)) : Math.round(value / item.step) * item.step;
+    board.edit(cell, tidy(Math.min(item.max, Math.max(item.min, rounded))), gesture);
   });
   label.append(element("span", "gb-control-label", item.label), slider, shown);
   board.addControl(() => {
@@ -202,20 +196,19 @@ function buildSlider(board, item) {
 
 /** A switch bound to one cell: on leaves the model as it is, off sets the given value. */
 function buildSwitch(board, item) {
-  const cell = board.addGrid(item.grid, { isShown: false }).cells[item.cell];
+  const cell = board.addGrid(item.grid, { isShown: false }).cells[0];
   const label = element("label", "gb-control gb-switch");
   const box = element("input");
   box.type = "checkbox";
   box.setAttribute("role", "switch");
   box.addEventListener("change", () => {
-    const value = box.checked ? item.on : item.off;
-    if (value === null) board.send({ type: "reset", tensor: cell.tensor, index: cell.index });
-    else board.edit(cell, value, board.newGesture());
+    if (box.checked) board.send({ type: "reset", tensor: cell.tensor, index: cell.index });
+    else board.edit(cell, item.off, board.newGesture());
   });
   label.append(box, element("span", "gb-control-label", item.label));
   board.addControl(() => {
-    const onValue = item.on ?? cell.grid.baseline[cell.number];
-    box.checked = sameNumber(cell.value, onValue) || !sameNumber(cell.value, item.off);
+    const isOff = sameNumber(cell.value, item.off) && cell.edited;
+    box.checked = !isOff;
   });
   return label;
 }

@@ -14,10 +14,9 @@ function decodeFloats(base64) {
   return new Float64Array(bytes.buffer);
 }
 
-/** Single numbers come as JSON, which has no −∞ and no NaN. */
+/** Single numbers come as JSON, in which infinities and NaN are words. */
 function numberFromWire(value) {
-  if (value === null || value === "-inf") return -Infinity;
-  return value === "nan" ? NaN : value;
+  return { inf: Infinity, "-inf": -Infinity, nan: NaN }[value] ?? value;
 }
 
 /** Equality in which NaN equals itself and −0 equals 0, as a reader would say. */
@@ -37,7 +36,7 @@ function formatNumber(value, isInteger = false) {
   const size = Math.abs(value);
   if (size === 0) return (0).toFixed(FIXED_DECIMALS);
   if (size < SMALLEST_FIXED) return formatExponential(value, 1);
-  if (size >= FIXED_LIMIT) return formatExponential(value, 3);
+  if (size >= FIXED_LIMIT) return formatExponential(value, 1);
   return withTypographicMinus(value.toFixed(FIXED_DECIMALS));
 }
 
@@ -62,8 +61,8 @@ function formatForEntry(value) {
 
 function formatPercent(share) {
   const percent = share * 100;
-  if (percent !== 0 && percent < 0.005) return formatExponential(percent, 1) + " %";
-  return percent.toFixed(2) + " %";
+  if (percent !== 0 && percent < 0.005) return formatExponential(percent, 1);
+  return percent.toFixed(2);
 }
 
 const NUMBER_PATTERN = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
@@ -71,7 +70,7 @@ const MINUS_INFINITY_PATTERN = /^-(inf|infinity|∞)$/i;
 
 /** What was typed: `{value}`, or `{refusal}` with the key of the label that says why not. */
 function parseNumber(text, allowsMinusInfinity) {
-  const plain = text.trim().replaceAll(MINUS, "-");
+  const plain = text.trim().normalize("NFKC").replaceAll(MINUS, "-");
   if (MINUS_INFINITY_PATTERN.test(plain)) {
     return allowsMinusInfinity ? { value: -Infinity } : { refusal: "minus_infinity_not_here" };
   }
@@ -110,13 +109,6 @@ function referenceOf(tensor, index) {
   return `${tensor}[${index.join(",")}]`;
 }
 
-/** The last part of a tensor's name, which is what the articles call it. */
-function shortName(tensor) {
-  const parts = tensor.split(".");
-  const last = parts.at(-1);
-  return ["weight", "bias", "output"].includes(last) && parts.length > 1 ? parts.slice(-2).join(".") : last;
-}
-
 /** One DOM element. Text goes in as text, never as markup. */
 function element(tag, className = "", text = null) {
   const node = document.createElement(tag);
@@ -139,11 +131,6 @@ function button(className, text, onClick, title = null) {
 /** Writing the same text again would still cost a layout, so compare first. */
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
-}
-
-/** Token text made visible: a space, a line break or an empty token must not vanish. */
-function showToken(text) {
-  return text.replaceAll(" ", "␣").replaceAll("\n", "↵").replaceAll("\t", "⇥") || "∅";
 }
 
 /**

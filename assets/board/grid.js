@@ -1,6 +1,7 @@
 // One tensor slice as a table: built once, afterwards only changed cells are touched.
 
 const FLASH_MILLISECONDS = 450;
+const ROUNDING = 1e-12;
 const CELL_OF = new WeakMap(); // td → cell
 
 /** The cell that an event happened in, or undefined. */
@@ -18,7 +19,10 @@ class Grid {
     this.baseline = decodeFloats(specification.baseline);
     this.values = this.baseline;
     this.received = undefined;
+    this.edited = new Set();
     this.largestBaseline = largestMagnitude(this.baseline);
+    // smaller differences are rounding: they are not marked, and Δ does not magnify them
+    this.rounding = this.largestBaseline * ROUNDING;
     this.cells = [];
     this.table = this.buildTable();
   }
@@ -63,10 +67,18 @@ class Grid {
   buildHead() {
     const line = element("tr");
     if (this.hasRowHeaders) line.append(element("td", "gb-corner"));
-    for (const column of this.specification.columns) line.append(headerCell("col", column));
+    for (const column of this.specification.columns) line.append(this.columnHeader(column));
     const head = element("thead");
     head.append(line);
     return head;
+  }
+
+  /** Narrow columns have room for a position or a number, not for a word. */
+  columnHeader(column) {
+    const { dense } = this.specification;
+    const header = headerCell("col", dense ? { text: column.sub ?? column.text.replace(/^\D+/, "") } : column);
+    if (dense) header.title = [column.text, column.sub].filter(Boolean).join(" ");
+    return header;
   }
 
   get hasRowHeaders() {
@@ -117,12 +129,13 @@ class Grid {
     const { rows, columns, row_axis: rowAxis, column_axis: columnAxis } = this.specification;
     const places = [];
     if (rows[row]?.text) places.push([rowAxis, rows[row].text, rows[row].sub].filter(Boolean).join(" "));
-    if (columns?.[column]?.text) places.push([columnAxis, columns[column].text].filter(Boolean).join(" "));
+    if (columns?.[column]?.text) places.push([columnAxis, columns[column].text, columns[column].sub].filter(Boolean).join(" "));
     return places.length ? `${reference}\n${places.join(", ")}` : reference;
   }
 
   buildLegend() {
     const legend = element("div", "gb-legend");
+    legend.hidden = Boolean(this.specification.integer); // names, not amounts: no colours
     this.legendBar = element("i", "gb-bar");
     this.legendText = element("span");
     this.readout = element("output", "gb-readout");
@@ -144,27 +157,28 @@ class Grid {
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const isRow = /^\d+$/.test(field.value.trim()) && Number(field.value) <= largest;
-      setText(refusal, isRow ? "" : `0 … ${largest}`);
+      setText(refusal, isRow ? "" : this.labels.row_range.replace("{max}", largest));
       if (isRow) onShowRow(this.specification.tensor, Number(field.value));
     });
     return form;
   }
 
-  /** Numbers as they came: base64, or undefined where the grid is at its baseline. */
-  receive(base64) {
+  /** Numbers as they came: base64, or undefined where the grid is at its baseline; and edited cells. */
+  receive(base64, edited = []) {
+    this.edited = new Set(edited);
     if (base64 === this.received) return;
     this.received = base64;
     this.values = base64 === undefined ? this.baseline : decodeFloats(base64);
   }
 
   /** `pending`: reference → edit that has not been answered yet and is shown meanwhile. */
-  draw({ mode, isEdited, pending, flash }) {
+  draw({ mode, pending, flash }) {
     const scale = this.scaleFor(mode);
     this.drawLegend(mode, scale);
     for (const cell of this.cells) {
       const waiting = pending.get(cell.reference);
       const value = waiting ? waiting.shown : this.values[cell.number];
-      const edited = isEdited(cell) || waiting !== undefined;
+      const edited = this.edited.has(cell.number) || waiting !== undefined;
       const look = `${mode} ${scale} ${edited} ${waiting !== undefined}`;
       const isSame = cell.look !== undefined && sameNumber(value, cell.value);
       if (isSame && cell.look === look) continue;
@@ -185,7 +199,7 @@ class Grid {
     let largest = 0;
     for (let i = 0; i < this.values.length; i++) {
       const size = Math.abs(this.values[i] - this.baseline[i]);
-      if (Number.isFinite(size) && size > largest) largest = size;
+      if (Number.isFinite(size) && size > Math.max(largest, this.rounding)) largest = size;
     }
     return largest;
   }
@@ -202,23 +216,28 @@ class Grid {
   drawCell(cell, mode, scale) {
     const { td, value } = cell;
     const baseline = this.baseline[cell.number];
-    const changed = !sameNumber(value, baseline);
+    const changed = !this.isUnchanged(value, baseline);
     const difference = value - baseline;
     const showsDelta = mode === "delta";
     const shade = showsDelta ? difference : value;
     const isShare = this.specification.scale === "share" && !showsDelta;
 
     if (!this.specification.dense) {
-      setText(td, showsDelta ? deltaText(value, baseline) : formatNumber(value, this.specification.integer));
+      setText(td, showsDelta ? deltaText(value, baseline, changed) : formatNumber(value, this.specification.integer));
       if (mode === "both" && changed && Number.isFinite(difference)) {
         td.append(element("span", "gb-delta", formatDelta(difference)));
       }
     }
     td.dataset.value = String(value);
     td.dataset.heat = heatOf(shade, showsDelta && !changed);
-    td.style.setProperty("--gb-a", shadeStrength(shade, isShare ? 1 : scale).toFixed(3));
+    const strength = this.specification.integer ? 0 : shadeStrength(shade, isShare ? 1 : scale);
+    td.style.setProperty("--gb-a", strength.toFixed(3));
     td.classList.toggle("gb-changed", changed);
     td.title = this.tooltip(cell, changed, baseline);
+  }
+
+  isUnchanged(value, baseline) {
+    return sameNumber(value, baseline) || Math.abs(value - baseline) <= this.rounding;
   }
 
   /** Also says in words what ring and corner mark say in colour. */
@@ -231,7 +250,7 @@ class Grid {
 
   showReadout(cell) {
     if (this.specification.dense && this.readout) {
-      setText(this.readout, `${shortName(cell.tensor)}[${cell.index.join(", ")}] = ${formatNumber(cell.value)}`);
+      setText(this.readout, `${this.specification.short}[${cell.index.join(", ")}] = ${formatNumber(cell.value)}`);
     }
   }
 
@@ -273,9 +292,10 @@ function largestMagnitude(numbers) {
   return largest;
 }
 
-function deltaText(value, baseline) {
-  if (!Number.isFinite(value) || !Number.isFinite(baseline)) return "";
-  return value === baseline ? "·" : formatDelta(value - baseline);
+function deltaText(value, baseline, changed) {
+  if (sameNumber(value, baseline)) return "·";
+  if (!Number.isFinite(value) || !Number.isFinite(baseline)) return `→ ${formatNumber(value)}`;
+  return changed ? formatDelta(value - baseline) : "·";
 }
 
 function heatOf(shade, isBlank) {

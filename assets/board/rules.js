@@ -160,19 +160,6 @@ function groupByTensor(cells) {
   return groups;
 }
 
-/** Edited cells as a test on a cell; a null in an index stands for all along that axis. */
-function editedTest(edited) {
-  const exact = new Set();
-  const patterns = [];
-  for (const [tensor, index] of edited) {
-    if (index.includes(null)) patterns.push({ tensor, axes: index.map((i) => (i === null ? ALL : [i])) });
-    else exact.add(referenceOf(tensor, index));
-  }
-  return (cell) =>
-    exact.has(cell.reference) ||
-    patterns.some(({ tensor, axes }) => tensor === cell.tensor && contains(axes, cell.index));
-}
-
 /** Marks on the cells around the one that is pointed at; drawn without asking Python. */
 class Marks {
   constructor(frame, cells) {

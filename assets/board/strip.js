@@ -41,7 +41,7 @@ class Strip {
     const sentence = this.isWriting ? { isWriting: true } : { tokens, text_error };
     this.part("sentence", sentence, () => (this.isWriting ? this.buildSentenceForm(text, text_hint) : this.buildSentence(sentence)));
     this.part("prediction", { candidates }, (data) => this.buildPrediction(data));
-    this.part("history", { edits, can_undo, can_redo }, (data) => this.buildHistory(data));
+    this.part("history", { edits, can_undo, can_redo, isLate: this.board.outbox.isLate }, (data) => this.buildHistory(data));
     this.part("changed", { first_changed }, (data) => this.buildChanged(data));
     this.part("view", { mode }, (data) => this.buildModes(data));
     this.part("place", { layer: strip.layer, head: strip.head }, (data) => this.buildPlace(data));
@@ -59,7 +59,8 @@ class Strip {
     const focused = [...host.querySelectorAll(FOCUSABLE)].indexOf(document.activeElement);
     host.replaceChildren(...build(data));
     host.hidden = host.childElementCount === 0;
-    if (focused >= 0) host.querySelectorAll(FOCUSABLE)[focused]?.focus();
+    // focusing what sticks to the top would scroll to where it stands without sticking
+    if (focused >= 0) host.querySelectorAll(FOCUSABLE)[focused]?.focus({ preventScroll: true });
   }
 
   // ---- sentence
@@ -67,7 +68,7 @@ class Strip {
   buildSentence({ tokens, text_error }) {
     const list = element("ol", "gb-tokens");
     for (const token of tokens) {
-      const chip = element("li", "gb-token", showToken(token.text));
+      const chip = element("li", "gb-token", token.text);
       chip.append(element("small", "", ` ${token.id}`));
       list.append(chip);
     }
@@ -101,8 +102,9 @@ class Strip {
     this.sentText = null;
     if (!isWriting && this.board.live.strip.text_error) this.board.send({ type: "text_cancel" });
     this.board.drawStrip();
-    if (!isWriting) this.hosts.sentence.querySelector("button").focus();
-    else this.sentenceField.select();
+    const target = isWriting ? this.sentenceField : this.hosts.sentence.querySelector("button");
+    target.focus({ preventScroll: true });
+    if (isWriting) this.sentenceField.setSelectionRange(0, this.sentenceField.value.length);
   }
 
   /** The field closes when the sentence was accepted; a refused one stays to be mended. */
@@ -115,32 +117,40 @@ class Strip {
 
   // ---- prediction
 
-  buildPrediction({ candidates }) {
-    if (!candidates?.length) return [];
+  buildPrediction({ candidates: onTheWire }) {
+    const candidates = onTheWire.map(({ id, text, top, ...numbers }) => {
+      const read = Object.entries(numbers).map(([name, number]) => [name, numberFromWire(number)]);
+      return { id, text, top, ...Object.fromEntries(read) };
+    });
     const top = candidates.find((candidate) => candidate.top) ?? candidates[0];
     const earlier = candidates.reduce((best, each) => (each.baseline_logit > best.baseline_logit ? each : best), candidates[0]);
     const line = element("span", "gb-prediction", `${this.labels.next_token} `);
     line.setAttribute("aria-live", "polite");
-    const differs = earlier.id !== top.id || earlier.baseline_logit !== top.logit;
+    const differs = earlier.id !== top.id || formatNumber(earlier.baseline_logit) !== formatNumber(top.logit);
     if (differs) {
-      const was = element("s", "gb-was", `${showToken(earlier.text)} ${formatNumber(earlier.baseline_logit)}`);
-      was.title = `${this.labels.was} ${formatExact(earlier.baseline_logit)} (${formatPercent(earlier.baseline_probability)})`;
+      const was = element("s", "gb-was", `${earlier.text} ${formatNumber(earlier.baseline_logit)}`);
+      was.title = `${this.labels.was} ${formatExact(earlier.baseline_logit)} (${this.percent(earlier.baseline_probability)})`;
       line.append(was, " ");
     }
-    const now = element("b", "gb-top", `${showToken(top.text)} ${formatNumber(top.logit)}`);
+    const name = top.tied > 1 ? `${top.tied} ${this.labels.tied}` : top.text;
+    const now = element("b", "gb-top", `${name} ${formatNumber(top.logit)}`);
     now.title = formatExact(top.logit);
-    line.append(now, element("span", "gb-share", ` (${formatPercent(top.probability)})`));
+    line.append(now, element("span", "gb-share", ` (${this.percent(top.probability)})`));
     const others = candidates.filter((candidate) => candidate !== top).map((candidate) => {
-      const other = element("span", "gb-candidate", `${showToken(candidate.text)} ${formatNumber(candidate.logit)}`);
-      other.title = `${formatExact(candidate.logit)} (${formatPercent(candidate.probability)})`;
+      const other = element("span", "gb-candidate", `${candidate.text} ${formatNumber(candidate.logit)}`);
+      other.title = `${formatExact(candidate.logit)} (${this.percent(candidate.probability)})`;
       return other;
     });
     return [line, ...others];
   }
 
+  percent(share) {
+    return this.labels.percent.replace("{n}", formatPercent(share));
+  }
+
   // ---- edits
 
-  buildHistory({ edits, can_undo, can_redo }) {
+  buildHistory({ edits, can_undo, can_redo, isLate }) {
     const { labels, board } = this;
     const undo = button("gb-button gb-icon", "↶", () => board.send({ type: "undo" }), labels.undo);
     const redo = button("gb-button gb-icon", "↷", () => board.send({ type: "redo" }), labels.redo);
@@ -148,7 +158,8 @@ class Strip {
     undo.disabled = !can_undo;
     redo.disabled = !can_redo;
     reset.disabled = edits === 0;
-    return [element("span", "gb-edit-count", edits ? `${labels.edits}: ${edits}` : labels.no_edits), undo, redo, reset];
+    const count = edits ? labels.edits.replace("{n}", edits) : labels.no_edits;
+    return [element("span", "gb-edit-count", isLate ? labels.pending : count), undo, redo, reset];
   }
 
   buildChanged({ first_changed }) {
@@ -218,8 +229,12 @@ class Strip {
         board.send({ type: "restore", name });
         menu.open = false;
       }, `${labels.restore}: ${name}`);
-      form.append(restore);
+      const forget = button("gb-button gb-quiet gb-icon", "×", () => board.send({ type: "forget", name }), `${labels.forget}: ${name}`);
+      const line = element("span", "gb-snapshot");
+      line.append(restore, forget);
+      form.append(line);
     }
+    form.append(element("small", "gb-hint", labels.snapshots_hint));
     menu.addEventListener("keydown", (event) => {
       if (event.key === "Escape") menu.open = false;
     });
@@ -260,7 +275,7 @@ function handlePageKey(board, event) {
     board.send({ type: key === "y" || event.shiftKey ? "redo" : "undo" });
     return;
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || target.closest?.(INTERACTIVE)) return;
+  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || target.closest?.(INTERACTIVE)) return;
   const { previous, next } = board.live.strip;
   const lesson = { arrowleft: previous, arrowright: next }[key]?.lesson;
   if (lesson) board.send({ type: "go", lesson });

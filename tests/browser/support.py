@@ -61,8 +61,8 @@ class Server:
 
     def start(self) -> None:
         self.log.parent.mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "streamlit", "--log_level", "info", "run", "app.py",
-                   "--server.port", str(self.port), "--server.headless", "true"]
+        command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(self.port),
+                   "--server.headless", "true"]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
         self._read = 0
@@ -158,8 +158,8 @@ class Reader:
         self.page.wait_for_function(
             """(has) => document.querySelector(".stApp")?.dataset.testScriptState === "notRunning"
               && document.querySelector(".gb-strip .gb-token")
-              && document.querySelector(has ? `.gb-board td[data-ref="${has}"][data-value]` : ".gb-board td[data-value]")""",
-            arg=has,
+              && document.querySelector(`.gb-board td${has}[data-value]`)""",
+            arg=f'[data-ref="{has}"]' if has else "",
         )
 
     def go(self, lesson: str, has: str) -> None:
@@ -291,21 +291,21 @@ class Reader:
 
     def write_sentence(self, text: str) -> None:
         """Open the sentence's field if it is not open, type, and press Enter."""
-        form = self.strip(".gb-sentence-form")
+        form = self.in_strip(".gb-sentence-form")
         if not form.count():
-            self.strip(".gb-strip-sentence button").click()
+            self.in_strip(".gb-strip-sentence button").click()
         field = form.locator("input")
         field.fill(text)
         field.press("Enter")
 
     # -- reading the strip and the panel
 
-    def strip(self, selector: str) -> Locator:
+    def in_strip(self, selector: str) -> Locator:
         return self.page.locator(f".gb-strip {selector}")
 
     @property
     def tokens(self) -> list[str]:
-        return [" ".join(text.split()) for text in self.strip(".gb-token").all_inner_texts()]
+        return [" ".join(text.split()) for text in self.in_strip(".gb-token").all_inner_texts()]
 
     def wait_for_tokens(self, *tokens: str) -> None:
         """Wait for a sentence, each token as `text id`."""

@@ -9,7 +9,7 @@ import pytest
 from engine import Edit
 from formats import edits as edit_links
 from tests.browser.conftest import Visit
-from tests.browser.support import ATTENTION, Reader, Server, address, label, running_server
+from tests.browser.support import ATTENTION, Reader, Server, label, lesson_title, running_server
 
 WQ01 = f"{ATTENTION}.Wq[0,1]"
 DEFAULT_TOKENS = ["Cats 12", "sit 45", "on 78"]
@@ -19,11 +19,11 @@ def screen(reader: Reader) -> dict[str, object]:
     """Everything that a reader would call the same screen."""
     return {
         "url": reader.page.url, "title": reader.page.inner_text("h1"), "tokens": reader.tokens,
-        "numbers": repr(reader.numbers()), "selected": reader.marked("gb-selected"), "edited": reader.marked("gb-edited"),
-        "changed": reader.marked("gb-changed"), "formula": reader.formula(),
-        "prediction": reader.strip(".gb-strip-prediction").inner_text(),
-        "places": reader.strip("select").evaluate_all("(all) => all.map((each) => each.value)"),
-        "mode": reader.strip(".gb-modes input:checked").get_attribute("value"),
+        "numbers": repr(reader.numbers()), "formula": reader.formula(),
+        "marks": [reader.marked(f"gb-{mark}") for mark in ("selected", "edited", "changed")],
+        "prediction": reader.in_strip(".gb-strip-prediction").inner_text(),
+        "places": reader.in_strip("select").evaluate_all("(all) => all.map((each) => each.value)"),
+        "mode": reader.in_strip(".gb-modes input:checked").get_attribute("value"),
         "texts": reader.page.locator(".gb-board td[data-ref]").all_inner_texts(),
         "editor": reader.page.locator(".gb-editor .gb-number").input_value(),
     }
@@ -35,13 +35,13 @@ def test_a_link_opens_the_same_screen_elsewhere(visit: Visit) -> None:
     first.open("scores", lang="zh")
     first.write_sentence("mats sit cats on sit")
     first.wait_for_tokens("mats 90", "sit 45", "Cats 12", "on 78", "sit 45")
-    first.strip("select").nth(0).select_option("1")
+    first.in_strip("select").nth(0).select_option("1")
     first.wait_until_drawn("layers.1.attention.Wq[0,0]")
-    first.strip("select").nth(1).select_option("1")
+    first.in_strip("select").nth(1).select_option("1")
     first.wait_until_drawn("layers.1.attention.scores[0,1,4,4]")
     first.edit("layers.1.attention.Wq[2,3]", 0.1 + 0.2)
     first.edit("layers.1.attention.scores[0,1,4,2]", -1.25)
-    first.strip(".gb-mode").nth(2).click()
+    first.in_strip(".gb-mode").nth(2).click()
     first.wait_for_address(has="mode=both")
     first.select("layers.1.attention.scores[0,1,4,2]")
 
@@ -72,7 +72,7 @@ def test_two_readers_at_once(visit: Visit) -> None:
     one.write_sentence("on on")
     one.wait_for_tokens("on 78", "on 78")
     assert two.tokens == DEFAULT_TOKENS
-    two.strip(".gb-strip-history button").nth(2).click()
+    two.in_strip(".gb-strip-history button").nth(2).click()
     two.wait_for_number(f"{ATTENTION}.Wk[0,0]", 1.0)
     assert two.numbers() == untouched
     assert one.edits == {WQ01: 0.5, "causal_mask[0,1]": 0.0}
@@ -88,7 +88,7 @@ def test_twenty_edits_in_a_short_address(reader: Reader) -> None:
     edits += [Edit("embedding.weight", (45, n), n / 8 + 0.0625) for n in range(4)]
     assert len({(edit.name, edit.index) for edit in edits}) == 20
     reader.open("scores", edits=edit_links.encode(edits))
-    assert reader.strip(".gb-edit-count").inner_text().endswith("20")
+    assert reader.in_strip(".gb-edit-count").inner_text().endswith("20")
     path = reader.page.url.removeprefix(reader.url)
     assert len(path) < 400
     assert edit_links.decode(reader.query["edits"]) == tuple(edits)
@@ -100,7 +100,8 @@ BROKEN = {
     "no such tensor": {"edits": edit_links.encode([Edit("layers.7.nothing", (0,), 1.0)])},
     "no such index": {"edits": edit_links.encode([Edit(f"{ATTENTION}.Wq", (9, 9), 1.0)])},
     "ids": {"edits": edit_links.encode([Edit("input_ids", (0, 0), 1.0)])},
-    "cell of no tensor": {"cell": "foo~1.2"}, "cell outside": {"cell": "logits~0.2.999"}, "no cell": {"cell": "logits~"},
+    "cell of no tensor": {"cell": "foo~1.2"}, "cell outside": {"cell": "logits~0.2.999"},
+    "no cell": {"cell": "logits~"},
     "layer 9": {"layer": "9"}, "layer 0": {"layer": "0"}, "layer −1": {"layer": "-1"}, "head 7": {"head": "7"},
     "mode": {"mode": "sideways"}, "preset": {"preset": "gpt-5"}, "seed": {"preset": "scratch", "seed": "1e999"},
     "seed NaN": {"preset": "scratch", "seed": "NaN"}, "pairing": {"preset": "scratch", "pairing": "third"},
@@ -118,7 +119,7 @@ def test_broken_links(reader: Reader, half: int) -> None:
         message = reader.message()
         assert message, name
         assert label("broken_link", language).split("{")[0].strip() in message, name
-        assert reader.page.inner_text("h1") == {"en": "Scores, mask, softmax", "zh": "分数、掩码与 softmax"}[language], name
+        assert reader.page.inner_text("h1") == lesson_title("scores", language), name
         assert reader.tokens == DEFAULT_TOKENS, name
         assert reader.text(f"{ATTENTION}.weights[0,0,2,1]") == "0.5376", name
         assert reader.query == {"lang": language}, name
@@ -138,7 +139,7 @@ def test_unknown_path(reader: Reader) -> None:
     reader.complaints.probes |= {f"{reader.url}/nope/_stcore/{name}" for name in ("health", "host-config")}
     reader.page.goto(f"{reader.url}/nope?lang=zh")
     reader.wait_until_drawn("embedding.output[0,2,0]")
-    assert reader.page.inner_text("h1") == "整个模型"
+    assert reader.page.inner_text("h1") == lesson_title("overview", "zh")
     said = reader.message() or ""
     dialog = reader.page.locator("[role=dialog]")
     assert said or dialog.count(), "something has to say that there is no such page"
@@ -154,10 +155,10 @@ def test_first_visitor_of_a_fresh_server(visit: Visit, path: str) -> None:
     with running_server(f"fresh-{path.strip('/') or 'root'}") as fresh:
         reader = visit(fresh.url)
         reader.visit(f"{path}?{urlencode({'lang': 'zh', 'edits': edit_links.encode([edit])})}")
-        assert reader.page.inner_text("h1") == {"/scores": "分数、掩码与 softmax", "/": "整个模型"}[path]
+        assert reader.page.inner_text("h1") == lesson_title(path.strip("/") or "overview", "zh")
         assert reader.page.locator('[data-testid="stSidebarNav"] a').count() == 13
         assert reader.edits == {WQ01: 0.5}
-        assert "1" in reader.strip(".gb-edit-count").inner_text()
+        assert "1" in reader.in_strip(".gb-edit-count").inner_text()
         if path == "/":
             reader.go("scores", WQ01)
         assert reader.number(WQ01) == 0.5
@@ -190,13 +191,16 @@ def test_restarted_server(visit: Visit) -> None:
         server.stop()
         reader.page.wait_for_function("window.wasAway")
         server.start()
-        reader.page.wait_for_function("window.hasRunAgain", timeout=60_000)
+        reader.page.wait_for_function(
+            "window.hasRunAgain && document.querySelector('.stApp').dataset.testScriptState === 'notRunning'",
+            timeout=60_000,
+        )
         # while the server is away the browser cannot but complain that it does not answer
         reader.complaints.messages.clear()
         # the new server's answer to a click, after which everything on the page comes from it
-        reader.strip(".gb-mode").nth(2).click()
+        reader.in_strip(".gb-mode").nth(2).click()
         reader.wait_for_address(has="mode=both")
-        reader.strip(".gb-mode").nth(0).click()
+        reader.in_strip(".gb-mode").nth(0).click()
         reader.wait_for_address(lacks="mode=both")
         reader.wait_until_drawn(WQ01)
         assert screen(reader) == before
@@ -212,12 +216,13 @@ def test_restarted_server(visit: Visit) -> None:
 
 def test_links_of_the_picture_and_the_navigation_keep_the_state(reader: Reader) -> None:
     """By every way to another lesson the address keeps what it held."""
-    reader.visit(address("overview", text="sit on", layer="2", edits=edit_links.encode([Edit("embedding.weight", (45, 1), 0.75)])))
+    edit = Edit("embedding.weight", (45, 1), 0.75)
+    reader.open(text="sit on", layer="2", edits=edit_links.encode([edit]))
     query = reader.query
     reader.page.locator(".gb-flow button.gb-flow-title").nth(1).click()
     reader.arrive("embedding", "embedding.weight[45,1]")
     assert reader.query == query
-    reader.strip(".gb-strip-lessons button").nth(1).click()
+    reader.in_strip(".gb-strip-lessons button").nth(1).click()
     reader.arrive("layer", "layers.1.residual1[0,1,0]")
     assert reader.query == query
     reader.go("mlp", "layers.1.mlp.W_up[0,0]")

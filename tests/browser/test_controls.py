@@ -7,7 +7,7 @@ from math import cos, sin, sqrt
 import pytest
 
 from tests.browser.conftest import Visit
-from tests.browser.support import ATTENTION, LESSONS, Reader, label
+from tests.browser.support import ATTENTION, LESSONS, Reader, label, lesson_title
 
 SIDEBAR = '[data-testid="stSidebar"]'
 SCRATCH_SENTENCE = ("red 0", "fox 2", "and 4", "red 0", "fox 2")
@@ -26,7 +26,7 @@ def test_switch_of_the_scale(reader: Reader) -> None:
     for key in range(3):
         assert reader.number(f"{ATTENTION}.scores[0,0,2,{key}]") == reader.number(f"{ATTENTION}.dot[0,0,2,{key}]")
     assert reader.number(f"{ATTENTION}.weights[0,0,2,1]") > with_scale
-    assert reader.strip(".gb-prediction s").inner_text() == "mats 0.9073"
+    assert reader.in_strip(".gb-prediction s").inner_text() == "mats 0.9073"
     reader.press("Space")
     reader.wait_for_number("sqrt_head_size[]", sqrt(2))
     assert switch.is_checked()
@@ -36,8 +36,9 @@ def test_switch_of_the_scale(reader: Reader) -> None:
     # the factor between [1, 2, 3] and [10, 20, 30]
     reader.edit("softmax_demo.factor[]", 1.0)
     for score in range(3):
-        assert reader.number(f"softmax_demo.large_weights[{score}]") == reader.number(f"softmax_demo.small_weights[{score}]")
-    assert reader.strip(".gb-prediction s").count() == 0, "the example is no part of the model"
+        small, large = (reader.number(f"softmax_demo.{size}_weights[{score}]") for size in ("small", "large"))
+        assert small == large
+    assert reader.in_strip(".gb-prediction s").count() == 0, "the example is no part of the model"
 
 
 def test_slider_of_the_shift(reader: Reader) -> None:
@@ -60,7 +61,7 @@ def test_slider_of_the_shift(reader: Reader) -> None:
     assert after[f"{ATTENTION}.q_rotated[0,0,2,0]"] == pytest.approx(a * cos(5) - b * sin(5), rel=1e-12)
     assert after[f"{ATTENTION}.q_rotated[0,0,2,1]"] == pytest.approx(a * sin(5) + b * cos(5), rel=1e-12)
     assert reader.edits == {"rope.offset[]": 3.0}
-    assert reader.strip(".gb-top").inner_text() == "mats 0.9073", "what is shown to four decimals stays"
+    assert reader.in_strip(".gb-top").inner_text() == "mats 0.9073", "what is shown to four decimals stays"
 
     # the picture follows
     reader.page.locator(".js-plotly-plot .scatterlayer").wait_for()
@@ -80,7 +81,7 @@ def test_slider_of_the_factor(reader: Reader) -> None:
         assert after[with_norm] == pytest.approx(before[with_norm], abs=1e-6)
         assert after[without_norm] == pytest.approx(50 * before[without_norm], rel=1e-12)
     assert after["scaled.without_norm.probabilities[0,90]"] == pytest.approx(1.0)
-    assert reader.strip(".gb-prediction s").count() == 0, "an experiment beside the model"
+    assert reader.in_strip(".gb-prediction s").count() == 0, "an experiment beside the model"
     reader.press("Home")
     reader.wait_for_number("scaled.factor[]", 0.1)
     assert reader.number("scaled.without_norm.probabilities[0,90]") < before["scaled.without_norm.probabilities[0,90]"]
@@ -93,7 +94,7 @@ def test_charts(reader: Reader) -> None:
     plot.locator(".bars").first.wait_for()
     assert "mats" in plot.inner_text()
     reader.edit("lm_head.weight[91,3]", 2.0)
-    top = reader.strip(".gb-top").inner_text()
+    top = reader.in_strip(".gb-top").inner_text()
     assert top.startswith("chairs ")
     reader.page.wait_for_function(
         "(text) => document.querySelector('.js-plotly-plot')?.textContent.includes(text)", arg=top.split()[1]
@@ -173,47 +174,47 @@ def test_language_keeps_everything(visit: Visit) -> None:
     reader = visit(locale="zh-CN")
     reader.page.goto(f"{reader.url}/scores")
     reader.wait_until_drawn()
-    assert reader.page.inner_text("h1") == "分数、掩码与 softmax"
+    assert reader.page.inner_text("h1") == lesson_title("scores", "zh")
     reader.page.get_by_role("button", name="English", exact=True).click()
-    reader.wait_for_text("h1", "^Scores")
+    reader.wait_for_text("h1", lesson_title("scores", "en"))
     reader.wait_until_drawn()
 
     reader.edit(f"{ATTENTION}.Wq[0,1]", 0.5)
     reader.edit(f"{ATTENTION}.Wk[2,2]", -1.5)
-    reader.strip("select").nth(1).select_option("1")
+    reader.in_strip("select").nth(1).select_option("1")
     reader.wait_until_drawn(f"{ATTENTION}.scores[0,1,2,1]")
-    reader.strip(".gb-mode").nth(2).click()
+    reader.in_strip(".gb-mode").nth(2).click()
     reader.wait_for_address(has="mode=both")
     reader.select(f"{ATTENTION}.scores[0,1,2,1]")
     before, query, formula = reader.numbers(), reader.query, reader.formula()
 
     reader.page.get_by_role("button", name="中文", exact=True).click()
-    reader.wait_for_text("h1", "^分数")
+    reader.wait_for_text("h1", lesson_title("scores", "zh"))
     reader.wait_until_drawn(f"{ATTENTION}.scores[0,1,2,1]")
     reader.wait_for_address(has="lang=zh")
     assert reader.query == {**query, "lang": "zh"}
     assert reader.numbers() == before
     assert reader.formula() == formula
     assert reader.marked("gb-selected") == {f"{ATTENTION}.scores[0,1,2,1]"}
-    assert label("undo", "zh") == reader.strip(".gb-strip-history button").first.get_attribute("aria-label")
-    reader.strip(".gb-strip-history button").first.click()
+    assert label("undo", "zh") == reader.in_strip(".gb-strip-history button").first.get_attribute("aria-label")
+    reader.in_strip(".gb-strip-history button").first.click()
     reader.wait_for_change(f"{ATTENTION}.Wk[2,2]", -1.5)
 
     other = visit(locale="fr-FR")
     other.page.goto(other.url)
     other.wait_until_drawn()
-    assert other.page.inner_text("h1") == "The whole model"
+    assert other.page.inner_text("h1") == lesson_title("overview", "en")
 
 
 def test_layers_and_heads(reader: Reader) -> None:
     """The selectors move the board to another layer or head, and the choice goes along to other lessons."""
     reader.open("qkv")
-    reader.strip("select").nth(0).select_option("1")
+    reader.in_strip("select").nth(0).select_option("1")
     reader.wait_until_drawn("layers.1.attention.Wq[0,0]")
     assert reader.query["layer"] == "2"
     assert reader.numbers(ATTENTION) == {}
     reader.go("scores", "layers.1.attention.scores[0,0,2,1]")
-    reader.strip("select").nth(1).select_option("1")
+    reader.in_strip("select").nth(1).select_option("1")
     reader.wait_until_drawn("layers.1.attention.scores[0,1,2,1]")
     row = [reader.number(f"layers.1.attention.weights[0,1,2,{key}]") for key in range(3)]
     assert sum(row) == pytest.approx(1.0)

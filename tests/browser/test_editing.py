@@ -34,8 +34,9 @@ def test_typing(reader: Reader, language: str) -> None:
     assert reader.page.locator(FIELD).count() == 0
 
     for text, value in {
-        "-1e-3": -1e-3, "−0.5": -0.5, "+2": 2.0, " 0.1 ": 0.1, "3.": 3.0, "1E2": 100.0, "0.1234567890123456789": 0.12345678901234568,
-        "5e-324": 5e-324, "-1.7976931348623157e308": -1.7976931348623157e308, "0": 0.0, ".25": 0.25,
+        "-1e-3": -1e-3, "−0.5": -0.5, "+2": 2.0, " 0.1 ": 0.1, "3.": 3.0, "1E2": 100.0,
+        "0.1234567890123456789": 0.12345678901234568, "5e-324": 5e-324,
+        "-1.7976931348623157e308": -1.7976931348623157e308, "0": 0.0, ".25": 0.25,
     }.items():
         reader.type(WQ01, text)
         reader.wait_for_number(WQ01, value)
@@ -244,7 +245,7 @@ def test_quick_edits_all_stay(qkv: Reader) -> None:
         qkv.wait_for_number(reference, value)
     qkv.wait_until_answered()
     assert qkv.edits == expected
-    assert "3" in qkv.strip(".gb-edit-count").inner_text()
+    assert "3" in qkv.in_strip(".gb-edit-count").inner_text()
 
     # thirty presses of a key, faster than they can be answered
     qkv.select(WQ01)

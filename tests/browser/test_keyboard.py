@@ -101,14 +101,14 @@ def test_lessons_by_arrow_keys(reader: Reader) -> None:
     reader.arrive("qkv", f"{WQ}[0,0]")
 
     # on a control they mean what they mean to the control
-    reader.strip("select").first.focus()
+    reader.in_strip("select").first.focus()
     reader.press("ArrowRight")
     second = "layers.1.attention.Wq[0,1]"
     reader.wait_until_drawn(second)
-    reader.strip(".gb-modes input:checked").focus()
+    reader.in_strip(".gb-modes input:checked").focus()
     reader.press("ArrowRight")
     reader.wait_for_address(has="mode=delta")
-    reader.strip(".gb-strip-lessons button").first.focus()
+    reader.in_strip(".gb-strip-lessons button").first.focus()
     reader.press("ArrowRight", "ArrowLeft")
     reader.select(second)
     reader.page.locator(".gb-editor .gb-slider").focus()
@@ -116,7 +116,7 @@ def test_lessons_by_arrow_keys(reader: Reader) -> None:
     reader.wait_for_change(second, 0.0)
     reader.page.locator(".gb-editor .gb-number").focus()
     reader.press("ArrowLeft", "ArrowRight")
-    reader.strip(".gb-strip-sentence button").click()
+    reader.in_strip(".gb-strip-sentence button").click()
     reader.press("ArrowRight", "ArrowLeft", "Escape")
     reader.wait_until_answered()
     assert reader.page.evaluate("location.pathname") == "/qkv"

@@ -139,7 +139,7 @@ def test_lesson(visit: Visit, lesson: str, language: str) -> None:
     assert headings == [label(f"part_{part}", language).replace("*", "") for part in PARTS]
     assert reader.tokens == ["Cats 12", "sit 45", "on 78"]
     assert re.fullmatch(
-        rf"{label('next_token', language)} mats 0\.9073 \(0\.96 %\)", reader.strip(".gb-prediction").inner_text()
+        rf"{label('next_token', language)} mats 0\.9073 \(0\.96 %\)", reader.in_strip(".gb-prediction").inner_text()
     )
     assert leftovers(reader) == []
     assert shown_numbers(reader, lesson) == PRINTED[lesson]
@@ -149,7 +149,7 @@ def test_lesson(visit: Visit, lesson: str, language: str) -> None:
     for scheme in SCHEMES:
         reader.page.emulate_media(color_scheme=scheme)
         reader.page.wait_for_function(
-            "(scheme) => [...document.querySelectorAll('.gb[data-theme]')].every((root) => root.dataset.theme === scheme)",
+            "(scheme) => document.querySelectorAll(`.gb[data-theme]:not([data-theme=${scheme}])`).length === 0",
             arg=scheme,
         )
         for width in WIDTHS:
@@ -163,9 +163,9 @@ def test_lesson(visit: Visit, lesson: str, language: str) -> None:
 
 def shown_numbers(reader: Reader, lesson: str) -> Json:
     """What the page shows in the places of the article's numbers."""
-    texts = reader.page.evaluate(
-        "() => Object.fromEntries([...document.querySelectorAll('td[data-ref]')].map((td) => [td.dataset.ref, td.innerText]))"
-    )
+    texts = dict(reader.page.eval_on_selector_all(
+        "td[data-ref]", "(cells) => cells.map((td) => [td.dataset.ref, td.innerText])"
+    ))
     shown = {}
     for (tensor, start), numbers in PRINTED[lesson].items():
         whole = f"{tensor}[{start}]"
@@ -220,7 +220,8 @@ def faults_of_structure(reader: Reader) -> list[str]:
       }
       for (const control of document.querySelectorAll("button, [role=button], input, select, summary")) {
         if (!control.checkVisibility()) continue;
-        const labelled = (control.getAttribute("aria-labelledby") ?? "").split(" ").map((id) => document.getElementById(id)?.textContent);
+        const labelled = (control.getAttribute("aria-labelledby") ?? "").split(" ")
+          .map((id) => document.getElementById(id)?.textContent);
         const named = [control.textContent, control.getAttribute("aria-label"), control.title, ...labelled,
           ...[...control.labels ?? []].map((label) => label.textContent)];
         if (!named.some((text) => text?.trim())) faults.push(`no name: ${control.outerHTML.slice(0, 200)}`);
@@ -255,10 +256,12 @@ def faint_texts(reader: Reader) -> list[str]:
         return [...behind, ...hatch.flatMap((colour) => behind.map((below) => over(colour, below)))];
       };
       const opacity = (node) => (node ? Number(getComputedStyle(node).opacity) * opacity(node.parentElement) : 1);
+      const passed = `:disabled, .gb-hidden, .katex-mathml, [data-testid=stIconMaterial], svg, option, style, script`;
       const faults = new Set();
       for (const node of document.querySelectorAll(".stApp *")) {
-        const text = [...node.childNodes].filter((each) => each.nodeType === 3).map((each) => each.data.trim()).join("");
-        if (!text || node.closest(":disabled, .gb-hidden, .katex-mathml, [data-testid=stIconMaterial], svg, option, style, script") || !node.checkVisibility()) continue;
+        const text = [...node.childNodes].filter((each) => each.nodeType === 3 && each.data.trim())
+          .map((each) => each.data.trim()).join("");
+        if (!text || node.closest(passed) || !node.checkVisibility()) continue;
         const style = getComputedStyle(node);
         if (style.color === "rgba(0, 0, 0, 0)") continue;  // the headers that a dense grid leaves out
         const behind = paintings(node);

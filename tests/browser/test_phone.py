@@ -8,12 +8,16 @@ from tests.browser.conftest import Visit
 from tests.browser.support import ATTENTION, LESSONS, Json, Reader, label
 
 WQ01 = f"{ATTENTION}.Wq[0,1]"
+PHONE = ("Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) "
+         "Chrome/130.0.0.0 Mobile Safari/537.36")
 SCROLLED = "document.querySelector('[data-testid=stMain]').scrollTop"
 
 
 @pytest.fixture
 def phone(visit: Visit) -> Reader:
-    return visit(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, device_scale_factor=2)
+    # Streamlit folds the sidebar away after a choice where the browser says that it is a phone's
+    return visit(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, device_scale_factor=2,
+                 user_agent=PHONE)
 
 
 def box(reader: Reader, selector: str) -> Json:
@@ -58,7 +62,8 @@ def test_tap_selects_and_the_slider_edits(phone: Reader) -> None:
           const cell = document.querySelector(`td[data-ref="${reference}"]`).getBoundingClientRect();
           const dock = document.querySelector(".gb-dock").getBoundingClientRect();
           const strip = document.querySelector(".gb-strip").getBoundingClientRect();
-          return cell.bottom <= dock.top + 1 && cell.top >= strip.bottom - 1 && dock.bottom <= innerHeight + 1 && dock.width <= innerWidth;
+          return cell.bottom <= dock.top + 1 && cell.top >= strip.bottom - 1
+            && dock.bottom <= innerHeight + 1 && dock.width <= innerWidth;
         }""",
         arg=WQ01,
     )
@@ -106,7 +111,7 @@ def test_a_finger_scrolls_and_never_edits(phone: Reader) -> None:
     phone.page.wait_for_function(f"{SCROLLED} > {start + 80}")
     swipe(phone, cell, -120, 0)
     phone.page.wait_for_function(
-        "(reference) => document.querySelector(`td[data-ref='${reference}']`).closest('.gb-scroller').scrollLeft > 50", arg=cell
+        "(cell) => document.querySelector(`td[data-ref='${cell}']`).closest('.gb-scroller').scrollLeft > 50", arg=cell
     )
     phone.wait_until_answered()
     assert phone.numbers() == before
@@ -121,28 +126,28 @@ def test_strip_and_navigation(phone: Reader) -> None:
     assert not overlap(box(phone, strip), box(phone, burger))
     assert box(phone, strip)["height"] < 100
     assert box(phone, strip)["right"] <= 390
-    assert phone.strip(".gb-top").inner_text() == "mats 0.9073"
+    assert phone.in_strip(".gb-top").inner_text() == "mats 0.9073"
     phone.page.evaluate("document.querySelector('[data-testid=stMain]').scrollTo(0, 1500)")
     phone.page.wait_for_function(f"{SCROLLED} > 1000")
     assert not overlap(box(phone, strip), box(phone, burger))
     assert 0 <= box(phone, strip)["top"] < 120
 
-    more = phone.strip(".gb-strip-more")
+    more = phone.in_strip(".gb-strip-more")
     assert more.get_attribute("aria-expanded") == "false"
-    assert phone.strip(".gb-modes").is_hidden()
+    assert phone.in_strip(".gb-modes").is_hidden()
     more.tap()
     assert more.get_attribute("aria-expanded") == "true"
     for part in (".gb-modes", ".gb-strip-history button", "select", ".gb-menu summary", ".gb-strip-lessons button"):
-        assert phone.strip(part).first.is_visible()
+        assert phone.in_strip(part).first.is_visible()
         assert box(phone, f".gb-strip {part}")["right"] <= 390
-    phone.strip(".gb-mode").nth(1).tap()
+    phone.in_strip(".gb-mode").nth(1).tap()
     phone.wait_for_address(has="mode=delta")
-    phone.strip(".gb-menu summary").tap()
+    phone.in_strip(".gb-menu summary").tap()
     panel = box(phone, ".gb-strip .gb-menu-panel")
     assert panel["left"] >= 0
     assert panel["right"] <= 390
-    phone.strip(".gb-menu summary").tap()
-    phone.strip(".gb-strip-lessons button").nth(1).tap()
+    phone.in_strip(".gb-menu summary").tap()
+    phone.in_strip(".gb-strip-lessons button").nth(1).tap()
     phone.arrive("values", f"{ATTENTION}.Wo[0,0]")
 
     phone.page.locator(burger).tap()
@@ -162,6 +167,8 @@ def test_no_lesson_is_wider_than_the_phone(phone: Reader) -> None:
     for lesson in LESSONS:
         phone.open(lesson, preset="scratch", cell="layers.1.output~0.4.7")
         phone.page.locator(".gb-dock").wait_for()
-        wide[lesson] = phone.page.evaluate("""() => [document.scrollingElement, document.querySelector('[data-testid="stMain"]')]
-          .some((part) => part.scrollWidth > part.clientWidth)""")
+        wide[lesson] = phone.page.evaluate("""() => {
+          const parts = [document.scrollingElement, document.querySelector('[data-testid="stMain"]')];
+          return parts.some((part) => part.scrollWidth > part.clientWidth);
+        }""")
     assert not any(wide.values()), wide

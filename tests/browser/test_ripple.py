@@ -34,13 +34,13 @@ def test_downstream_changes_and_upstream_does_not(reader: Reader) -> None:
     assert f"{ATTENTION}.weights[0,0,0,0]" not in changed
 
     # the strip: first changed tensor, before and after, how many edits
-    assert reader.strip(".gb-first-changed code").inner_text() == f"{ATTENTION}.q"
-    prediction = reader.strip(".gb-prediction")
+    assert reader.in_strip(".gb-first-changed code").inner_text() == f"{ATTENTION}.q"
+    prediction = reader.in_strip(".gb-prediction")
     assert prediction.locator("s").inner_text() == "mats 0.9073"
     after = prediction.locator("b").inner_text()
     assert after.startswith("mats ")
     assert after != "mats 0.9073"
-    assert "1" in reader.strip(".gb-edit-count").inner_text()
+    assert "1" in reader.in_strip(".gb-edit-count").inner_text()
 
     # the same on other lessons: what lies before stays, what lies behind moves
     top = after.removeprefix("mats ")
@@ -60,7 +60,7 @@ def test_an_edit_of_the_future_leaves_the_past_alone(reader: Reader) -> None:
     before = reader.numbers()
     reader.go("embedding", "embedding.weight[78,0]")
     reader.edit("embedding.weight[78,0]", 3.0)
-    assert reader.strip(".gb-first-changed code").inner_text() == "embedding.output"
+    assert reader.in_strip(".gb-first-changed code").inner_text() == "embedding.output"
     reader.go("layers", "layers.1.output[0,0,0]")
     changed = changes(before, reader.numbers())
     assert changed
@@ -77,12 +77,12 @@ def test_delta_and_both(reader: Reader) -> None:
     difference = printed(abs(after[score] - before[score]))
     sign = "−" if after[score] < before[score] else "+"
 
-    reader.strip(".gb-mode").filter(has_text=label("both", "en")).click()
+    reader.in_strip(".gb-mode").filter(has_text=label("both", "en")).click()
     reader.wait_for_address(has="mode=both")
     assert reader.text(score).split() == [printed(after[score]), sign + difference]
     assert reader.text(f"{ATTENTION}.k_rotated[0,0,2,0]") == printed(before[f"{ATTENTION}.k_rotated[0,0,2,0]"])
 
-    reader.strip(".gb-mode").filter(has_text=label("delta", "en")).click()
+    reader.in_strip(".gb-mode").filter(has_text=label("delta", "en")).click()
     reader.wait_for_address(has="mode=delta")
     assert reader.text(score) == sign + difference
     assert reader.text(WQ01) == "+0.5000"
@@ -93,7 +93,7 @@ def test_delta_and_both(reader: Reader) -> None:
     # the mode stays over a change of lesson, and values come back
     reader.go("values", f"{ATTENTION}.Wo[0,0]")
     assert reader.text(f"{ATTENTION}.Wo[0,0]") == "·"
-    reader.strip(".gb-mode").filter(has_text=label("values", "en")).click()
+    reader.in_strip(".gb-mode").filter(has_text=label("values", "en")).click()
     reader.wait_for_address(lacks="mode=")
     assert reader.text(f"{ATTENTION}.Wo[0,0]") == "1.0000"
 
@@ -101,8 +101,8 @@ def test_delta_and_both(reader: Reader) -> None:
 def test_history(reader: Reader) -> None:
     """Undo, redo, reset of a cell, a tensor, everything; each brings back the same numbers."""
     reader.open("scores")
-    undo, redo = reader.strip(".gb-strip-history button").nth(0), reader.strip(".gb-strip-history button").nth(1)
-    reset_all = reader.strip(".gb-strip-history button").nth(2)
+    undo, redo = reader.in_strip(".gb-strip-history button").nth(0), reader.in_strip(".gb-strip-history button").nth(1)
+    reset_all = reader.in_strip(".gb-strip-history button").nth(2)
     assert undo.is_disabled()
     assert redo.is_disabled()
     assert reset_all.is_disabled()
@@ -141,8 +141,8 @@ def test_history(reader: Reader) -> None:
     reader.wait_for_number(WQ01, 0.0)
     assert reader.numbers() == states[0]
     assert reader.marked("gb-changed") == set()
-    assert reader.strip(".gb-first-changed").count() == 0
-    assert reader.strip(".gb-prediction s").count() == 0
+    assert reader.in_strip(".gb-first-changed").count() == 0
+    assert reader.in_strip(".gb-prediction s").count() == 0
 
     # a new edit after an undo drops what could have been redone
     undo.click()
@@ -161,16 +161,16 @@ def test_snapshots(reader: Reader) -> None:
     save_snapshot(reader, "half")
     reader.edit(WQ01, -2.0)
     save_snapshot(reader, "<b>minus *two*</b>")
-    reader.strip(".gb-strip-history button").nth(2).click()
+    reader.in_strip(".gb-strip-history button").nth(2).click()
     reader.wait_for_number(WQ01, 0.0)
 
     reader.go("qkv", f"{ATTENTION}.Wv[0,0]")
     assert restore_names(reader) == ["half", "<b>minus *two*</b>"]
-    reader.strip(".gb-menu .gb-link").nth(1).click()
+    reader.in_strip(".gb-menu .gb-link").nth(1).click()
     reader.wait_for_number(WQ01, -2.0)
     reader.go("scores", "causal_mask[0,0]")
     restore_names(reader)
-    reader.strip(".gb-menu .gb-link").nth(0).click()
+    reader.in_strip(".gb-menu .gb-link").nth(0).click()
     reader.wait_for_number(WQ01, 0.5)
     assert reader.numbers() == at_half
     reader.leave_everything()
@@ -179,9 +179,9 @@ def test_snapshots(reader: Reader) -> None:
 
 
 def save_snapshot(reader: Reader, name: str) -> None:
-    names = reader.strip(".gb-menu .gb-link").count()
-    reader.strip(".gb-menu summary").click()
-    reader.strip(".gb-menu input").fill(name)
+    names = reader.in_strip(".gb-menu .gb-link").count()
+    reader.in_strip(".gb-menu summary").click()
+    reader.in_strip(".gb-menu input").fill(name)
     reader.press("Enter")
     reader.page.wait_for_function(
         "(count) => document.querySelectorAll('.gb-strip .gb-menu .gb-link').length === count", arg=names + 1
@@ -190,5 +190,5 @@ def save_snapshot(reader: Reader, name: str) -> None:
 
 def restore_names(reader: Reader) -> list[str]:
     """Open the menu and read the names in it."""
-    reader.strip(".gb-menu summary").click()
-    return reader.strip(".gb-menu .gb-link").all_inner_texts()
+    reader.in_strip(".gb-menu summary").click()
+    return reader.in_strip(".gb-menu .gb-link").all_inner_texts()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from engine import Edit, Tensor, Trace, explain, presets, programs, run
+from formats.edits import MOST_EDITS
 from tests.ui.support import (
     SENTENCES,
     Cell,
@@ -29,7 +30,6 @@ from ui import flow, navigation, text
 from ui.drawing import CONDENSED_ROWS, DENSE_CELLS
 from ui.frame import Frame
 from ui.layout import Flow, Grid, Operator, Slider, Stages, Switch
-from ui.live import places
 from ui.state import Choices, State
 
 LIVE_BYTES = 12_000
@@ -327,6 +327,19 @@ EDITS = [
 
 
 @pytest.mark.parametrize("change", EDITS, ids=str)
+def marked(frame: Frame, data: dict[str, Any]) -> set[tuple[str, tuple[int, ...]]]:
+    """The cells that the board marks as edited."""
+    return {
+        (name, tuple(index)) for key, numbers in data["edited"].items()
+        for name, index in (list(addresses(frame.data["grids"][key]))[number] for number in numbers)
+    }
+
+
+def framed_key(lesson: str, state: State, tensor: str) -> str:
+    """The key of the grid that shows a tensor."""
+    return next(key for key, grid in framed(lesson, state).data["grids"].items() if grid["tensor"] == tensor)
+
+
 @EVERY_LESSON
 def test_values_hold_the_grids_that_differ_and_no_others(lesson: str, change: Edit) -> None:
     """Against a run from nothing, by the addresses that the browser has."""
@@ -342,14 +355,14 @@ def test_values_hold_the_grids_that_differ_and_no_others(lesson: str, change: Ed
     assert set(data["values"]) == set(differing)
     for key, numbers in differing.items():
         np.testing.assert_array_equal(decoded(data["values"][key]), numbers)
-    assert data["edited"] == ([[change.name, list(change.index)]] if change.name in frame.names else [])
+    assert marked(frame, data) == ({(change.name, change.index)} if change.name in frame.names else set())
 
 
 @EVERY_LESSON
 def test_nothing_is_sent_of_what_has_not_changed(lesson: str) -> None:
     data = alive(lesson, reader())
     assert data["values"] == {}
-    assert data["edited"] == []
+    assert data["edited"] == {}
     assert [data[key] for key in ("selected", "editor", "explanation", "message")] == [None] * 4
     assert data["strip"]["first_changed"] is None
 
@@ -380,13 +393,32 @@ def test_numbers_that_ran_over_still_make_strict_json(lesson: str) -> None:
     assert np.isnan(state.trace["logits"].data).any()
 
 
-@pytest.mark.parametrize(("index", "marks"), [
-    ((0, 1), [[0, 1]]), ((), [[None, None]]), ((2,), [[2, None]]), ((slice(None), 1), [[None, 1]]),
-    ((-1, 0), [[3, 0]]), ((slice(1, 3), 0), [[1, 0], [2, 0]]), ((9, 0), []), ((slice(9, None), 0), []),
+@pytest.mark.parametrize(("index", "rows", "columns"), [
+    ((0, 1), [0], [1]), ((), range(4), range(4)), ((2,), [2], range(4)), ((slice(None), 1), range(4), [1]),
+    ((-1, 0), [3], [0]), ((slice(1, 3), 0), [1, 2], [0]),
 ])
-def test_edited_cells_as_the_browser_reads_them(index: tuple[int | slice, ...], marks: list[Any]) -> None:
-    assert list(places(Edit(WQ, index, 0.5), (4, 4))) == marks
-    assert list(places(Edit("norm_epsilon", (), 0.5), ())) == [[]]
+def test_edited_cells_as_the_browser_reads_them(
+    index: tuple[int | slice, ...], rows: Iterable[int], columns: Iterable[int]
+) -> None:
+    state = reader()
+    state.commit((Edit(WQ, index, 0.5),))
+    marks = marked(framed("qkv", state), alive("qkv", state))
+    assert marks == {(WQ, cell) for cell in product(rows, columns)}
+
+
+def test_marks_of_an_edit_beyond_the_sentence() -> None:
+    state = reader(text="Cats sit on")
+    state.commit((Edit("layers.0.attention.q", (0, 2), 0.5),))
+    send(state, "text", value="Cats sit")
+    assert alive("qkv", state)["edited"] == {framed_key("qkv", state, "layers.0.attention.q"): []}
+
+
+def test_marks_of_many_wide_edits_stay_as_small_as_the_board() -> None:
+    state = reader()
+    state.commit(tuple(
+        Edit("embedding.weight", (slice(first, 256), slice(0, 4)), float(first)) for first in range(1, MOST_EDITS)
+    ))
+    assert len(strictly(alive("embedding", state))) < 4 * LIVE_BYTES
 
 
 def test_the_strip_before_and_after(golden: dict[str, NDArray[Any]]) -> None:

@@ -1,0 +1,118 @@
+// Events on their way to Python, and the address that the answers bring.
+
+const FIRST_RETRY_MILLISECONDS = 3000;
+const LONGEST_RETRY_MILLISECONDS = 24000;
+const ADDRESS_PAUSE_MILLISECONDS = 400;
+
+/**
+ * One event is in flight. While it is, edits pile up: of each cell only the newest value is kept,
+ * and no other event is lost or overtaken. What gets no answer is sent again under its own number,
+ * which Python carries out once, until it does.
+ */
+class Outbox {
+  constructor(transmit, onLate) {
+    Object.assign(this, { transmit, onLate, waiting: [], inFlight: null, lastNumber: 0, answered: 0, isLate: false });
+  }
+
+  /** The event as it will be sent; an edit may join one that is still waiting. */
+  send(event) {
+    const joined = this.findWaiting(event);
+    if (joined) return Object.assign(joined, event);
+    this.waiting.push(event);
+    this.sendNext();
+    return event;
+  }
+
+  findWaiting(event) {
+    for (const earlier of this.waiting.toReversed()) {
+      const mayBePassed = earlier.type === "edit" || earlier.type === "select";
+      if (earlier.type === event.type && isReplacedBy(earlier, event)) return earlier;
+      if (!mayBePassed) return undefined;
+    }
+    return undefined;
+  }
+
+  sendNext() {
+    if (this.inFlight || this.waiting.length === 0) return;
+    this.inFlight = this.waiting.shift();
+    this.inFlight.seq = ++this.lastNumber;
+    this.transmitInFlight(FIRST_RETRY_MILLISECONDS);
+  }
+
+  transmitInFlight(patience) {
+    this.timer = setTimeout(() => {
+      this.isLate = true;
+      this.onLate();
+      this.transmitInFlight(Math.min(2 * patience, LONGEST_RETRY_MILLISECONDS));
+    }, patience);
+    this.transmit({ ...this.inFlight });
+  }
+
+  acknowledge(number) {
+    this.answered = Math.max(this.answered, number);
+    this.lastNumber = Math.max(this.lastNumber, number);
+    if (this.inFlight && this.inFlight.seq <= number) {
+      clearTimeout(this.timer);
+      Object.assign(this, { inFlight: null, isLate: false });
+    }
+    this.sendNext();
+  }
+
+  /** Forgets what is waiting of a gesture that was taken back. */
+  drop(gesture) {
+    this.waiting = this.waiting.filter((event) => event.gesture !== gesture);
+  }
+
+  /** A new session knows nothing yet: `first` comes before everything that has no answer. */
+  restart(first) {
+    this.waiting = [first, ...this.unsent()];
+    clearTimeout(this.timer);
+    Object.assign(this, { inFlight: null, isLate: false });
+    this.sendNext();
+  }
+
+  unsent() {
+    return this.inFlight ? [this.inFlight, ...this.waiting] : this.waiting;
+  }
+
+  close() {
+    clearTimeout(this.timer);
+  }
+}
+
+function isReplacedBy(earlier, event) {
+  if (event.type === "edit") return referenceOf(earlier.tensor, earlier.index) === referenceOf(event.tensor, event.index);
+  return ["mode", "go"].includes(event.type) || (event.type === "select" && event.trail === "start");
+}
+
+/** Writes the address bar after a pause: browsers refuse addresses that change many times a second. */
+class AddressBar {
+  constructor(signal) {
+    this.latest = null;
+    addEventListener("pagehide", () => this.write(), { signal });
+  }
+
+  /** What the address says, or will say in a moment. */
+  get query() {
+    return this.latest ?? location.search;
+  }
+
+  show(address) {
+    if (!address || address === this.query) return;
+    this.latest = address;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.write(), ADDRESS_PAUSE_MILLISECONDS);
+  }
+
+  write() {
+    clearTimeout(this.timer);
+    if (this.latest === null) return;
+    const { latest } = this;
+    this.latest = null;
+    try {
+      history.replaceState(history.state, "", location.pathname + latest + location.hash);
+    } catch {
+      // refused for now; the next answer brings the address again
+    }
+  }
+}
