@@ -17,6 +17,7 @@ from ui.view import Part, ResolvedGrid, View, encode
 DENSE_CELLS = 700
 CONDENSED_ROWS = 32
 USUAL_LIMITS = (-2.0, 2.0)
+SHARE_LIMITS = (0.0, 1.0)
 
 
 class Drawing:
@@ -130,9 +131,11 @@ class Drawing:
             "columns": self.headers(tensor.axes, column, column_index),
             **_cell_addresses(name, cells, base, (row, row_index), (column, column_index)),
             "dense": len(cells) > DENSE_CELLS,
-            "range": list(spec.limits or USUAL_LIMITS),
+            "range": list(spec.limits or (SHARE_LIMITS if naming.is_share(name) else USUAL_LIMITS)),
         }
-        if any(tensor.axes[axis] == "vocabulary" and tensor.shape[axis] > CONDENSED_ROWS for axis in free):
+        condensed = any(tensor.axes[axis] == "vocabulary" and tensor.shape[axis] > CONDENSED_ROWS for axis in free)
+        # one field is enough: the rows asked for appear in every table of the board
+        if condensed and not any("more_rows" in known for known in self.grids.values()):
             drawn["more_rows"] = {"max": tensor.shape[tensor.axes.index("vocabulary")] - 1}
         if row is not None and name == "embedding.weight":
             assert row_index is not None
