@@ -74,7 +74,7 @@ def test_beyond_its_positions_the_window_slides_and_positions_restart() -> None:
     prompt = [1, 2, 3, 4, 5, 6, 7]
     steps = list(generate(model, prompt, 3, temperature=0))
     assert [step.rebuilt for step in steps] == [False, False, True]
-    assert [step.positions for step in steps] == [range(0, 7), range(7, 8), range(1, 9)]
+    assert [step.positions for step in steps] == [range(7), range(7, 8), range(1, 9)]
     window = [*prompt, steps[0].token, steps[1].token][-8:]
     np.testing.assert_allclose(
         steps[2].trace["logits"].data, run(model, window)["logits"].data, rtol=1e-12, atol=1e-12
