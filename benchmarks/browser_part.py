@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from benchmarks.timing import median, milliseconds, spread, table
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, CDPSession, Page
 
 EDITS, BLOCK = 60, 10
 VIEWS = 5
@@ -29,6 +29,7 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 VIEWPORT = {"width": 1440, "height": 900}
 PROBE = (Path(__file__).parent / "probe.js").read_text(encoding="utf-8")
 STAGES = ("sent", "received", "changed", "painted")
+WORK = ("ScriptDuration", "RecalcStyleDuration", "LayoutDuration", "TaskDuration")  # of the main thread
 WATCHED, PLACE = "layers.0.attention.weights", (0, 0, 2, 1)
 
 
@@ -73,6 +74,7 @@ class Subject:
     tolerance: float
     arrival: dict[str, int]
     stages: list[dict[str, float]] = field(default_factory=list)
+    work: dict[str, float] = field(default_factory=lambda: dict.fromkeys(WORK, 0.0))
     sizes: list[float] = field(default_factory=list)
     steps: int = 0
     received: int = 0
@@ -101,8 +103,31 @@ class Subject:
         page.wait_for_timeout(PAUSE_MILLISECONDS)
         self.sizes.append(self.received - before)
 
+    def block(self, page: Page) -> None:
+        """Some edits, one after the other, and what they cost the page's main thread."""
+        devtools = page.context.new_cdp_session(page)
+        devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
+        before = _metrics(devtools)
+        for _ in range(BLOCK):
+            self.steps += 1
+            self.edit(page, _expected(self.steps))
+        after = _metrics(devtools)
+        for name in WORK:
+            self.work[name] += after[name] - before[name]
+        devtools.detach()
+
+    def forget(self) -> None:
+        self.stages.clear()
+        self.sizes.clear()
+        self.work = dict.fromkeys(WORK, 0.0)
+
     def times(self, stage: str = "painted") -> list[float]:
         return [times[stage] / 1000 for times in self.stages]
+
+
+def _metrics(devtools: CDPSession) -> dict[str, float]:
+    """Seconds of processor time that the page's main thread has spent, by kind."""
+    return {metric["name"]: metric["value"] for metric in devtools.send("Performance.getMetrics")["metrics"]}
 
 
 def _board(url: str, lesson: str, has_chart: bool) -> Subject:
@@ -154,12 +179,9 @@ def _edits(subjects: list[Subject], pages: list[Page], seconds: float) -> None:
     for number in range(EDITS // BLOCK + 1):
         for subject, page in zip(subjects, pages, strict=True):
             page.bring_to_front()
-            for _ in range(BLOCK):
-                subject.steps += 1
-                subject.edit(page, _expected(subject.steps))
+            subject.block(page)
             if number == 0:  # a warming up
-                subject.stages.clear()
-                subject.sizes.clear()
+                subject.forget()
     base = median(subjects[0].times())
     table("From a key press to the painted change of a cell downstream, alternating",
           ("p5 ms", "p50 ms", "p95 ms", "÷ board", "bytes down", "edits"), [
@@ -169,6 +191,10 @@ def _edits(subjects: list[Subject], pages: list[Page], seconds: float) -> None:
           ])
     table("  the stages of these edits, medians since the key press, ms", STAGES, [
         (subject.name, *(milliseconds(median(subject.times(stage))) for stage in STAGES))
+        for subject in subjects
+    ])
+    table("  processor time of the page's main thread per edit, ms", ("script", "style", "layout", "all"), [
+        (subject.name, *(milliseconds(subject.work[name] / len(subject.stages)) for name in WORK))
         for subject in subjects
     ])
     held = min(seconds / 4, LONGEST_HOLD)

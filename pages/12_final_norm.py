@@ -6,7 +6,12 @@ from ui.layout import Slider, grid, op, section
 lesson.show(
     "final_norm",
     section(
-        "section_final_norm", grid("layers.{last}.output"), op("÷"), grid("final_norm.rms"), op("="),
+        "section_final_norm", grid("layers.{last}.output"), op("sign_mean_square"),
+        grid("final_norm.mean_square"), op("+"), grid("norm_epsilon", limits=(0.0, 1.0)), op("√"),
+        grid("final_norm.rms"),
+    ),
+    section(
+        None, grid("layers.{last}.output"), op("÷"), grid("final_norm.rms"), op("="),
         grid("final_norm.normalized"), op("×"), grid("final_norm.weight"), op("="), grid("final_norm.output"),
     ),
     section(

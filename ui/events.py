@@ -40,7 +40,7 @@ def apply(state: State, event: Event) -> None:
         handler(state, event)
     except GlassboxError as error:
         state.message = ("error", explain_error(state.choices.language, error))
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         state.message = ("error", state.say("error_event"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from math import isfinite, isinf, isnan
 from pathlib import Path
@@ -22,6 +23,7 @@ BOARD_LABELS = (
     "show_all trail close more row show_row parameter computed leaf overridden of range changed edited "
     "slider dismiss used_row pending tied forget snapshots_hint row_range percent help_title help"
 ).split()
+FOUR_DECIMALS = Decimal("0.0001")
 SMALLEST_DECIMAL = 0.00005
 LARGEST_DECIMAL = 1e5
 LISTED_WORDS = 12
@@ -70,8 +72,9 @@ def number(value: float) -> str:
     if size and (size < SMALLEST_DECIMAL or size >= LARGEST_DECIMAL):
         mantissa, _, exponent = f"{value:.1e}".partition("e")
         return f"{mantissa}e{int(exponent)}".replace("-", "−")
-    text = f"{value:.4f}"
-    return (text.lstrip("-") if float(text) == 0 else text).replace("-", "−")
+    # halves go away from zero, as in the browser
+    rounded = Decimal(value).quantize(FOUR_DECIMALS, ROUND_HALF_UP) + 0
+    return str(rounded).replace("-", "−")
 
 
 def short(value: float) -> str:

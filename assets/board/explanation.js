@@ -58,7 +58,7 @@ class ExplanationPanel {
     this.result = element("b", "gb-result");
     this.wouldBe = element("b");
     const isOverridden = computed !== null && computed !== undefined;
-    if (isOverridden) formula.append(" = ", this.result, element("span", "gb-would-be", ` ${this.board.labels.computed_would_be} `));
+    if (isOverridden) formula.append(" = ", this.result, element("span", "gb-would-be", ` · ${this.board.labels.computed_would_be} `));
     else if (pieces.length) formula.append(" = ");
     this.operands = [];
     const shown = [];

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -186,6 +186,20 @@ class Reader:
             f"{edit.name}[{','.join(map(str, edit.index))}]": edit.value
             for edit in edit_links.decode(self.query.get("edits", ""))
         }
+
+    def wait_for_edits(self, edits: dict[str, float]) -> None:
+        """Wait until the address bar, which follows after a short pause, holds exactly these edits."""
+        self._poll(lambda: self.edits == edits)
+        assert self.edits == edits
+
+    def wait_for_query(self, query: dict[str, str]) -> None:
+        self._poll(lambda: self.query == query)
+        assert self.query == query
+
+    def _poll(self, is_so: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE_MILLISECONDS / 1000
+        while not is_so() and time.monotonic() < deadline:
+            self.page.wait_for_timeout(20)
 
     def wait_for_address(self, *, has: str = "", lacks: str = "") -> None:
         self.page.wait_for_function(

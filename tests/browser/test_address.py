@@ -49,7 +49,7 @@ def test_a_link_opens_the_same_screen_elsewhere(visit: Visit) -> None:
     second.page.goto(first.page.url)
     second.wait_until_drawn("layers.1.attention.scores[0,1,4,4]")
     assert screen(second) == screen(first)
-    assert second.edits == {"layers.1.attention.Wq[2,3]": 0.1 + 0.2, "layers.1.attention.scores[0,1,4,2]": -1.25}
+    second.wait_for_edits({"layers.1.attention.Wq[2,3]": 0.1 + 0.2, "layers.1.attention.scores[0,1,4,2]": -1.25})
     second.leave_everything()
     second.press("Control+z")
     second.wait_for_number("layers.1.attention.Wq[2,3]", 0.0)
@@ -65,8 +65,8 @@ def test_two_readers_at_once(visit: Visit) -> None:
     one.edit(WQ01, 0.5)
     two.edit(f"{ATTENTION}.Wk[0,0]", 3.0)
     one.edit("causal_mask[0,1]", 0.0)
-    assert one.edits == {WQ01: 0.5, "causal_mask[0,1]": 0.0}
-    assert two.edits == {f"{ATTENTION}.Wk[0,0]": 3.0}
+    one.wait_for_edits({WQ01: 0.5, "causal_mask[0,1]": 0.0})
+    two.wait_for_edits({f"{ATTENTION}.Wk[0,0]": 3.0})
     assert two.number(WQ01) == untouched[WQ01]
     assert two.number("causal_mask[0,1]") == float("-inf")
     one.write_sentence("on on")
@@ -75,7 +75,7 @@ def test_two_readers_at_once(visit: Visit) -> None:
     two.in_strip(".gb-strip-history button").nth(2).click()
     two.wait_for_number(f"{ATTENTION}.Wk[0,0]", 1.0)
     assert two.numbers() == untouched
-    assert one.edits == {WQ01: 0.5, "causal_mask[0,1]": 0.0}
+    one.wait_for_edits({WQ01: 0.5, "causal_mask[0,1]": 0.0})
     third = visit()
     third.open("scores")
     assert third.numbers() == untouched
@@ -122,7 +122,7 @@ def test_broken_links(reader: Reader, half: int) -> None:
         assert reader.page.inner_text("h1") == lesson_title("scores", language), name
         assert reader.tokens == DEFAULT_TOKENS, name
         assert reader.text(f"{ATTENTION}.weights[0,0,2,1]") == "0.5376", name
-        assert reader.query == {"lang": language}, name
+        reader.wait_for_query({"lang": language})
     reader.page.click(".gb-message button")
     reader.page.wait_for_function("document.querySelector('.gb-message').hidden")
 
@@ -157,7 +157,7 @@ def test_first_visitor_of_a_fresh_server(visit: Visit, path: str) -> None:
         reader.visit(f"{path}?{urlencode({'lang': 'zh', 'edits': edit_links.encode([edit])})}")
         assert reader.page.inner_text("h1") == lesson_title(path.strip("/") or "overview", "zh")
         assert reader.page.locator('[data-testid="stSidebarNav"] a').count() == 13
-        assert reader.edits == {WQ01: 0.5}
+        reader.wait_for_edits({WQ01: 0.5})
         assert "1" in reader.in_strip(".gb-edit-count").inner_text()
         if path == "/":
             reader.go("scores", WQ01)
@@ -205,7 +205,7 @@ def test_restarted_server(visit: Visit) -> None:
         reader.wait_until_drawn(WQ01)
         assert screen(reader) == before
         reader.edit(f"{ATTENTION}.Wq[1,1]", 2.0)
-        assert reader.edits == {WQ01: 0.1 + 0.2, f"{ATTENTION}.weights[0,0,2,1]": 0.25, f"{ATTENTION}.Wq[1,1]": 2.0}
+        reader.wait_for_edits({WQ01: 0.1 + 0.2, f"{ATTENTION}.weights[0,0,2,1]": 0.25, f"{ATTENTION}.Wq[1,1]": 2.0})
         reader.go("qkv", WQ01)
         assert reader.number(WQ01) == 0.1 + 0.2
         assert "Traceback" not in server.new_log()
@@ -221,13 +221,13 @@ def test_links_of_the_picture_and_the_navigation_keep_the_state(reader: Reader) 
     query = reader.query
     reader.page.locator(".gb-flow button.gb-flow-title").nth(1).click()
     reader.arrive("embedding", "embedding.weight[45,1]")
-    assert reader.query == query
+    reader.wait_for_query(query)
     reader.in_strip(".gb-strip-lessons button").nth(1).click()
     reader.arrive("layer", "layers.1.residual1[0,1,0]")
-    assert reader.query == query
+    reader.wait_for_query(query)
     reader.go("mlp", "layers.1.mlp.W_up[0,0]")
-    assert reader.query == query
+    reader.wait_for_query(query)
     reader.page.go_back()
     reader.arrive("layer", "layers.1.residual1[0,1,0]")
     assert reader.tokens == ["sit 45", "on 78"]
-    assert reader.edits == {"embedding.weight[45,1]": 0.75}
+    reader.wait_for_edits({"embedding.weight[45,1]": 0.75})

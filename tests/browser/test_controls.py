@@ -5,10 +5,12 @@ from __future__ import annotations
 from math import cos, sin, sqrt
 
 import pytest
+from playwright.sync_api import TimeoutError
 
 from tests.browser.conftest import Visit
 from tests.browser.support import ATTENTION, LESSONS, Reader, label, lesson_title
 
+TRIES, LIST_MILLISECONDS = 5, 4000
 SIDEBAR = '[data-testid="stSidebar"]'
 SCRATCH_SENTENCE = ("red 0", "fox 2", "and 4", "red 0", "fox 2")
 
@@ -31,7 +33,7 @@ def test_switch_of_the_scale(reader: Reader) -> None:
     reader.wait_for_number("sqrt_head_size[]", sqrt(2))
     assert switch.is_checked()
     assert reader.number(f"{ATTENTION}.weights[0,0,2,1]") == with_scale
-    assert "edits" not in reader.query
+    reader.wait_for_address(lacks="edits=")
 
     # the factor between [1, 2, 3] and [10, 20, 30]
     reader.edit("softmax_demo.factor[]", 1.0)
@@ -60,7 +62,7 @@ def test_slider_of_the_shift(reader: Reader) -> None:
     a, b = (before[f"{ATTENTION}.q_heads[0,0,2,{d}]"] for d in range(2))
     assert after[f"{ATTENTION}.q_rotated[0,0,2,0]"] == pytest.approx(a * cos(5) - b * sin(5), rel=1e-12)
     assert after[f"{ATTENTION}.q_rotated[0,0,2,1]"] == pytest.approx(a * sin(5) + b * cos(5), rel=1e-12)
-    assert reader.edits == {"rope.offset[]": 3.0}
+    reader.wait_for_edits({"rope.offset[]": 3.0})
     assert reader.in_strip(".gb-top").inner_text() == "mats 0.9073", "what is shown to four decimals stays"
 
     # the picture follows
@@ -110,8 +112,8 @@ def test_presets(reader: Reader) -> None:
     choose(reader, "preset", "preset_scratch")
     reader.wait_for_tokens(*SCRATCH_SENTENCE)
     reader.wait_until_drawn(f"{ATTENTION}.q_rotated[0,0,4,3]")
-    assert reader.query["preset"] == "scratch"
-    assert "edits" not in reader.query
+    reader.wait_for_address(has="preset=scratch")
+    reader.wait_for_address(lacks="edits=")
     assert len(reader.numbers("rope.frequencies")) == 2
 
     # half against neighbours: the same at position 0, where the angle is 0, other numbers from 1 on
@@ -138,6 +140,7 @@ def test_presets(reader: Reader) -> None:
     reader.wait_for_address(has="seed=77")
     reader.wait_for_change(f"{ATTENTION}.q_heads[0,0,1,0]", q[0])
     reader.edit(offset, 1.0)
+    reader.wait_for_edits({offset: 1.0})
     scratch_address = reader.page.url
     scratch = reader.numbers()
 
@@ -150,7 +153,7 @@ def test_presets(reader: Reader) -> None:
     reader.wait_for_tokens(*SCRATCH_SENTENCE)
     reader.wait_for_number(offset, 1.0)
     assert reader.numbers() == scratch
-    assert reader.page.url == scratch_address
+    reader.page.wait_for_function("(address) => location.href === address", arg=scratch_address)
 
     # every lesson works with it
     for lesson in LESSONS[1:]:
@@ -158,15 +161,22 @@ def test_presets(reader: Reader) -> None:
         reader.page.wait_for_function("(path) => location.pathname === path", arg=f"/{lesson}")
         reader.wait_until_drawn()
     assert reader.tokens == list(SCRATCH_SENTENCE)
-    assert reader.edits == {offset: 1.0}
+    reader.wait_for_edits({offset: 1.0})
 
 
 def choose(reader: Reader, name: str, option: str) -> None:
     """Choose an option of one of the sidebar's lists; both by the keys of their words."""
     box = reader.page.get_by_role("combobox", name=label(name, "en"), exact=True)
-    box.scroll_into_view_if_needed()
-    box.press("ArrowDown")
-    reader.page.get_by_role("option", name=label(option, "en"), exact=True).click()
+    choice = reader.page.get_by_role("option", name=label(option, "en"), exact=True)
+    for _ in range(TRIES):
+        # Streamlit folds an open list away when the answer to an earlier choice comes in
+        reader.wait_until_drawn()
+        box.press("ArrowDown")
+        try:
+            return choice.click(timeout=LIST_MILLISECONDS)
+        except TimeoutError:
+            box.press("Escape")
+    raise AssertionError(f"{name} never offered {option}")
 
 
 def test_language_keeps_everything(visit: Visit) -> None:
@@ -192,7 +202,7 @@ def test_language_keeps_everything(visit: Visit) -> None:
     reader.wait_for_text("h1", lesson_title("scores", "zh"))
     reader.wait_until_drawn(f"{ATTENTION}.scores[0,1,2,1]")
     reader.wait_for_address(has="lang=zh")
-    assert reader.query == {**query, "lang": "zh"}
+    reader.wait_for_query({**query, "lang": "zh"})
     assert reader.numbers() == before
     assert reader.formula() == formula
     assert reader.marked("gb-selected") == {f"{ATTENTION}.scores[0,1,2,1]"}
@@ -211,7 +221,7 @@ def test_layers_and_heads(reader: Reader) -> None:
     reader.open("qkv")
     reader.in_strip("select").nth(0).select_option("1")
     reader.wait_until_drawn("layers.1.attention.Wq[0,0]")
-    assert reader.query["layer"] == "2"
+    reader.wait_for_address(has="layer=2")
     assert reader.numbers(ATTENTION) == {}
     reader.go("scores", "layers.1.attention.scores[0,0,2,1]")
     reader.in_strip("select").nth(1).select_option("1")
@@ -219,6 +229,6 @@ def test_layers_and_heads(reader: Reader) -> None:
     row = [reader.number(f"layers.1.attention.weights[0,1,2,{key}]") for key in range(3)]
     assert sum(row) == pytest.approx(1.0)
     reader.go("values", "layers.1.attention.Wo[0,0]")
-    assert reader.query == {"lang": "en", "layer": "2", "head": "1"}
+    reader.wait_for_query({"lang": "en", "layer": "2", "head": "1"})
     reader.go("rmsnorm", "layers.1.norm1.rms[0,0]")
     assert reader.text("layers.0.output[0,2,1]") == "2.0614", "what enters layer 2 leaves layer 1"

@@ -115,7 +115,7 @@ def test_a_finger_scrolls_and_never_edits(phone: Reader) -> None:
     )
     phone.wait_until_answered()
     assert phone.numbers() == before
-    assert "edits" not in phone.query
+    phone.wait_for_address(lacks="edits=")
     assert phone.page.evaluate("document.querySelector('[data-testid=stMain]').scrollLeft + scrollX") == 0
 
 

@@ -20,7 +20,8 @@ def test_downstream_changes_and_upstream_does_not(reader: Reader) -> None:
     reader.edit(WQ01, 0.5)
     changed = changes(before, reader.numbers())
     tensors = {reference.partition("[")[0].removeprefix(f"{ATTENTION}.") for reference in changed}
-    assert tensors == {
+    # a row still sums to one, but for the last bit
+    assert tensors - {"row_sums"} == {
         "Wq", "q_rotated", "dot", "scores", "masked_scores", "weights.max", "weights.shifted", "weights.exp",
         "weights.sum", "weights",
     }
@@ -51,7 +52,7 @@ def test_downstream_changes_and_upstream_does_not(reader: Reader) -> None:
     assert "logits[0,0,90]" not in reader.marked("gb-changed")
     reader.go("embedding", "embedding.weight[12,0]")
     assert reader.marked("gb-changed") == set()
-    assert reader.edits == {WQ01: 0.5}
+    reader.wait_for_edits({WQ01: 0.5})
 
 
 def test_an_edit_of_the_future_leaves_the_past_alone(reader: Reader) -> None:
@@ -133,7 +134,7 @@ def test_history(reader: Reader) -> None:
     reader.page.click(f".gb-editor button:has-text('{label('reset_tensor', 'en')}')")
     reader.wait_for_number(WQ01, 0.0)
     assert reader.numbers() == states[0]
-    assert "edits" not in reader.query
+    reader.wait_for_address(lacks="edits=")
     undo.click()
     reader.wait_for_number(WQ01, 0.5)
     assert reader.numbers() == states[2], "a reset can be undone"

@@ -94,6 +94,14 @@ class TestParameters:
     ("12 256", {"code": "id_out_of_range", "id": 256, "last_id": 255}),
     ("Cats -1", {"code": "id_out_of_range", "id": -1, "last_id": 255}),
     ("Cats 1.5", {"code": "unknown_word", "word": "1.5"}),
+    ("#256", {"code": "id_out_of_range", "id": 256, "last_id": 255}),
+    ("#-1", {"code": "id_out_of_range", "id": -1, "last_id": 255}),
+    ("２５６", {"code": "id_out_of_range", "id": 256, "last_id": 255}),
+    ("##1", {"code": "unknown_word", "word": "##1"}),
+    ("#", {"code": "unknown_word", "word": "#"}),
+    ("#Cats", {"code": "unknown_word", "word": "#Cats"}),
+    ("--1", {"code": "unknown_word", "word": "--1"}),
+    ("١", {"code": "unknown_word"}),
     ("", {"code": "empty"}),
     (" ,\n", {"code": "empty"}),
 ])
@@ -109,10 +117,12 @@ def test_an_unknown_word_says_what_is_allowed(cats: Model) -> None:
     assert raised.value.details["words"] == ("Cats", "sit", "on", "mats", "chairs", "volcano")
 
 
-def test_a_number_of_thousands_of_digits(cats: Model) -> None:
+@pytest.mark.parametrize("text", ["9" * 5000, "-" + "9" * 5000, "#" + "9" * 5000, "９" * 5000, "1" + "0" * 18])
+def test_a_number_of_many_digits(cats: Model, text: str) -> None:
     with pytest.raises(InputError) as raised:
-        run(cats, "9" * 5000)
-    assert raised.value.code == "id_out_of_range"
+        run(cats, text)
+    assert (raised.value.code, raised.value.details["last_id"]) == ("id_out_of_range", 255)
+    assert str(raised.value.details["id"]).endswith("…")
     assert len(str(raised.value)) < 100
 
 

@@ -12,7 +12,8 @@ SENTENCE = [[12, 45, 78]]
 
 @pytest.mark.parametrize("text", [
     "Cats sit on", "cats SIT on", "  Cats\tsit\non ", "Cats, sit, on", "12 45 78", "[12, 45, 78]",
-    "Cats,sit、on", "Cats 45 on",
+    "Cats,sit、on", "Cats 45 on", "#12 #45 #78", "[#12]#45;78", "１２，４５；７８",
+    "＃１２\u3000Ｓit\u3000on", "Ｃａｔｓ、４５　on",
 ])
 def test_words_and_numbers(cats: Model, text: str) -> None:
     assert read_ids(cats, text).tolist() == SENTENCE

@@ -19,6 +19,23 @@ def test_the_forward_pass_is_untouched(lesson: Trace, cats_trace: Trace) -> None
     assert list(lesson)[:len(cats_trace)] == list(cats_trace)
 
 
+@pytest.mark.parametrize("layer", [0, 1])
+def test_rows_of_weights_add_up_to_one(lesson: Trace, layer: int) -> None:
+    sums = lesson[f"layers.{layer}.attention.row_sums"]
+    assert (sums.axes, sums.shape) == (("batch", "head", "query"), (1, 2, 3))
+    np.testing.assert_allclose(sums.data, 1.0, rtol=1e-15)
+
+
+def test_a_row_of_weights_with_nothing_to_read_adds_up_to_zero(cats: Model, lesson: Trace) -> None:
+    edits = [Edit("layers.0.attention.masked_scores", (0, 0, 0, 0), -np.inf),
+             Edit("layers.0.attention.weights", (0, 1, 2, 0), 0.75)]
+    trace = run(cats, "Cats sit on", edits=edits, base=lesson, program=programs.lessons)
+    sums, weights = (trace[f"layers.0.attention.{name}"].data[0] for name in ("row_sums", "weights"))
+    assert sums[0, 0] == 0
+    assert sums[1, 2] == pytest.approx(0.75 + weights[1, 2, 1] + weights[1, 2, 2], rel=1e-15)
+    np.testing.assert_allclose(sums[0, 1:], 1.0, rtol=1e-15)
+
+
 def test_softmax_of_small_and_large_scores(lesson: Trace) -> None:
     """[1,2,3] → 9 %, 24 %, 67 %; [10,20,30] → 0 %, 0 %, 100 %."""
     assert lesson["softmax_demo.large"].data.tolist() == [10.0, 20.0, 30.0]

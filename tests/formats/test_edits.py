@@ -38,7 +38,7 @@ attention.v_heads attention.q_rotated attention.k_rotated attention.dot attentio
 attention.masked_scores attention.weights.max attention.weights.shifted attention.weights.exp
 attention.weights.sum attention.weights attention.head_output attention.merged attention.output
 residual1 norm2.weight norm2.mean_square norm2.rms norm2.normalized norm2.output mlp.W_up mlp.up
-mlp.activation mlp.W_down mlp.output output
+mlp.activation mlp.W_down mlp.output output attention.row_sums
 """.split()
 FROZEN_MODEL_NAMES = """
 embedding.weight embedding.output norm_epsilon rope.positions rope.frequencies rope.offset
@@ -49,6 +49,14 @@ softmax_demo.small softmax_demo.factor softmax_demo.large softmax_demo.small_wei
 softmax_demo.large_weights contributions scaled.factor scaled.stream scaled.norm.output
 scaled.with_norm.logits scaled.with_norm.probabilities scaled.without_norm.logits
 scaled.without_norm.probabilities
+scaled.norm.mean_square scaled.norm.rms scaled.norm.normalized
+softmax_demo.small_weights.max softmax_demo.small_weights.shifted softmax_demo.small_weights.exp
+softmax_demo.small_weights.sum softmax_demo.large_weights.max softmax_demo.large_weights.shifted
+softmax_demo.large_weights.exp softmax_demo.large_weights.sum
+scaled.with_norm.probabilities.max scaled.with_norm.probabilities.shifted
+scaled.with_norm.probabilities.exp scaled.with_norm.probabilities.sum
+scaled.without_norm.probabilities.max scaled.without_norm.probabilities.shifted
+scaled.without_norm.probabilities.exp scaled.without_norm.probabilities.sum
 """.split()
 
 # a busy machine is no failure

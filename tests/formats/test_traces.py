@@ -110,6 +110,26 @@ def test_csv_of_the_scores(cats_trace: Trace, golden: Arrays) -> None:
         assert float(line["value"]) == pytest.approx(golden[name][index], rel=0, abs=1e-12)
 
 
+def test_csv_tells_axes_of_one_name_apart(cats_trace: Trace) -> None:
+    name = "layers.0.attention.Wq"
+    assert cats_trace[name].axes == ("feature", "feature")
+    table = lines(to_csv(cats_trace[name], [["a", "b", "c", "d"], ["w", "x", "y", "z"]]))
+    assert list(table[0]) == ["feature_1", "feature_1_label", "feature_2", "feature_2_label", "value"]
+    for line in table:
+        place = int(line["feature_1"]), int(line["feature_2"])
+        assert (line["feature_1_label"], line["feature_2_label"]) == ("abcd"[place[0]], "wxyz"[place[1]])
+        assert float(line["value"]) == cats_trace[name].data[place]
+
+
+def test_csv_has_no_column_twice(edited: Trace) -> None:
+    for tensor in edited.values():
+        labels = [[str(place) for place in range(size)] for size in tensor.shape]
+        header = to_csv(tensor, labels).splitlines()[0].split(",")
+        assert len(header) == len({*header}) == 2 * len(tensor.axes) + 1
+        numbered = [column for column in header if column.endswith(("_1", "_2"))]
+        assert len(numbered) == (2 if len({*tensor.axes}) < len(tensor.axes) else 0)
+
+
 def test_csv_values_are_exact(edited: Trace) -> None:
     for name, tensor in edited.items():
         labels = [[str(place) for place in range(size)] for size in tensor.shape]

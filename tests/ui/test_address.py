@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from typing import Any
 from urllib.parse import parse_qsl
@@ -60,9 +61,13 @@ def readers(draw: st.DrawFn) -> State:
 @given(readers())
 def test_an_address_brings_the_state_back(state: State) -> None:
     back = open_address(query(state), None)
+    tokenizer = state.model.tokenizer
+    assert tokenizer is not None
+    usual = tokenizer.decode(list(state.ids))
     assert back.message is None
-    assert back.choices == state.choices
-    assert back.edits == state.edits
+    assert back.choices == replace(state.choices, text=usual)
+    assert (back.edits, back.ids) == (state.edits, state.ids)
+    state.choose(text=usual)
     assert address(back) == address(state)
 
 
@@ -123,7 +128,8 @@ GOOD = {
 BROKEN: list[dict[str, str]] = [
     {"preset": "foo"}, {"preset": ""}, {"preset": "CATS"},
     {"text": "Cats zebra on"}, {"text": ""}, {"text": "  , "}, {"text": "red " * 40}, {"text": "16"},
-    {"text": "-1"}, {"text": "1e3"}, {"text": "NaN"}, {"text": "９"}, {"text": "9" * 5000}, {"text": "\0"},
+    {"text": "-1"}, {"text": "1e3"}, {"text": "NaN"}, {"text": "１６"}, {"text": "#16"}, {"text": "##1"},
+    {"text": "#-1"}, {"text": "9" * 5000}, {"text": "-" + "9" * 5000}, {"text": "\0"},
     {"layer": "9"}, {"layer": "0"}, {"layer": "-1"}, {"layer": "3"}, {"layer": "NaN"}, {"layer": "1.0"},
     {"layer": ""}, {"layer": "١"}, {"layer": "9" * 400},
     {"head": "-1"}, {"head": "2"}, {"head": "two"}, {"head": "1e999"}, {"head": "²"},
@@ -201,11 +207,15 @@ def test_the_first_rows_of_many_are_shown() -> None:
     assert state.choices.rows == tuple(range(MOST_ROWS))
 
 
-@pytest.mark.parametrize("text", ["12 45 78", "cats SIT on", "12,45;78", "[Cats]sit、on"])
-def test_other_spellings_of_a_sentence_open(text: str) -> None:
-    state = open_address({"text": text}, None)
+@pytest.mark.parametrize("text", [
+    "12 45 78", "cats SIT on", "12,45;78", "[Cats]sit、on", "#12 #45 78", "１２，４５；７８", "＃１２　sit on",
+])
+def test_other_spellings_of_a_sentence_open_and_are_stored_in_the_usual_one(text: str) -> None:
+    state = open_address({"lang": "en", "text": text}, None)
     assert state.message is None
     assert state.ids == (12, 45, 78)
+    assert state.choices.text == "Cats sit on"
+    assert address(state) == "?lang=en"
 
 
 def test_every_cell_of_the_board_can_be_selected_by_address() -> None:

@@ -26,10 +26,10 @@ from tests.ui.support import (
     reader,
     send,
 )
-from ui import flow, navigation, text
+from ui import board, flow, frame, navigation, text
 from ui.drawing import CONDENSED_ROWS, DENSE_CELLS
 from ui.frame import Frame
-from ui.layout import Flow, Grid, Operator, Slider, Stages, Switch
+from ui.layout import Flow, Grid, Operator, Section, Slider, Stages, Switch
 from ui.state import Choices, State
 
 LIVE_BYTES = 12_000
@@ -257,12 +257,53 @@ def test_queries_are_rows_and_keys_are_columns() -> None:
     assert weights["scale"] == "share"
 
 
-def test_candidates_stand_in_rows_and_positions_in_columns() -> None:
+def test_positions_stand_in_rows_and_candidates_in_columns() -> None:
     grids = framed("lm_head", reader()).data["grids"].values()
-    whole = next(grid for grid in grids if grid["tensor"] == "logits" and len(grid["columns"]) == 3)
-    assert (whole["row_axis"], whole["column_axis"]) == ("vocabulary", "position")
-    assert [row["text"] for row in whole["rows"]] == ["mats", "chairs", "volcano"]
-    assert decoded(whole["baseline"]).reshape(3, 3)[:, 2] == pytest.approx([0.9073, -0.0911, 0], abs=5e-5)
+    (whole,) = (grid for grid in grids if grid["tensor"] == "logits" and len(grid["columns"]) == 3)
+    assert (whole["row_axis"], whole["column_axis"]) == ("position", "vocabulary")
+    assert [row["text"] for row in whole["rows"]] == ["Cats", "sit", "on"]
+    assert [column["text"] for column in whole["columns"]] == ["mats", "chairs", "volcano"]
+    assert decoded(whole["baseline"]).reshape(3, 3)[2] == pytest.approx([0.9073, -0.0911, 0], abs=5e-5)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [
+    ("position", "vocabulary"), ("vocabulary", "position"), ("vocabulary", None), (None, "vocabulary"),
+])
+def test_rows_can_be_asked_for_where_either_axis_is_condensed(rows: str | None, columns: str | None) -> None:
+    place = (("position", "last"),) if None in (rows, columns) else ()
+    table = Section(None, (Grid("logits", rows, columns, place), Grid("probabilities", rows, columns, place)))
+    drawn = frame.build("any", (table,), board.view(reader(rows=(7,)))).data["grids"]
+    # one field is enough for the board
+    assert [grid.get("more_rows") for grid in drawn.values()] == [{"max": 255}, None]
+    headers = "rows" if rows == "vocabulary" else "columns"
+    assert [head["text"] for head in drawn["g0"][headers]] == ["#7", "mats", "chairs", "volcano"]
+    small = frame.build("any", (table,), board.view(reader(preset="scratch"))).data["grids"]
+    assert not any("more_rows" in grid for grid in small.values())
+
+
+@EVERY_LESSON
+def test_a_board_with_a_condensed_table_has_one_field_for_rows(lesson: str) -> None:
+    grids = framed(lesson, reader()).data["grids"].values()
+    condensed = [grid for grid in grids if "vocabulary" in (grid["row_axis"], grid["column_axis"])]
+    assert sum("more_rows" in grid for grid in grids) == bool(condensed)
+    assert not any("more_rows" in grid for grid in framed(lesson, reader(preset="scratch")).data["grids"].values())
+
+
+@EVERY_LESSON
+def test_shares_are_coloured_from_nothing_to_all(lesson: str) -> None:
+    for grid in framed(lesson, reader()).data["grids"].values():
+        low, high = grid["range"]
+        assert low < high
+        if grid["scale"] == "share":
+            assert [low, high] == [0, 1]
+
+
+def test_a_model_adds_a_sentence_of_its_own_to_a_note() -> None:
+    for language in text.LANGUAGES:
+        words, own = (text.say(language, key) for key in ("note_rows", "note_rows_cats"))
+        readers = (reader(preset=preset, language=language) for preset in ("cats", "scratch"))
+        (cats,), (scratch,) = (framed("embedding", each).data["layout"] for each in readers)
+        assert (cats["note"], scratch["note"]) == (f"{words} {own}", words)
 
 
 def test_repeated_tokens_keep_rows_of_their_own() -> None:
@@ -326,7 +367,6 @@ EDITS = [
 ]
 
 
-@pytest.mark.parametrize("change", EDITS, ids=str)
 def marked(frame: Frame, data: dict[str, Any]) -> set[tuple[str, tuple[int, ...]]]:
     """The cells that the board marks as edited."""
     return {
@@ -340,6 +380,7 @@ def framed_key(lesson: str, state: State, tensor: str) -> str:
     return next(key for key, grid in framed(lesson, state).data["grids"].items() if grid["tensor"] == tensor)
 
 
+@pytest.mark.parametrize("change", EDITS, ids=str)
 @EVERY_LESSON
 def test_values_hold_the_grids_that_differ_and_no_others(lesson: str, change: Edit) -> None:
     """Against a run from nothing, by the addresses that the browser has."""
@@ -355,7 +396,10 @@ def test_values_hold_the_grids_that_differ_and_no_others(lesson: str, change: Ed
     assert set(data["values"]) == set(differing)
     for key, numbers in differing.items():
         np.testing.assert_array_equal(decoded(data["values"][key]), numbers)
-    assert marked(frame, data) == ({(change.name, change.index)} if change.name in frame.names else set())
+    shown = {cell for grid in frame.data["grids"].values() for cell in addresses(grid)}
+    assert marked(frame, data) == {(change.name, change.index)} & shown
+    on_board = {key for key, grid in frame.data["grids"].items() if change.name in dict(addresses(grid))}
+    assert set(data["edited"]) == on_board
 
 
 @EVERY_LESSON
@@ -363,6 +407,7 @@ def test_nothing_is_sent_of_what_has_not_changed(lesson: str) -> None:
     data = alive(lesson, reader())
     assert data["values"] == {}
     assert data["edited"] == {}
+    assert data["session"]
     assert [data[key] for key in ("selected", "editor", "explanation", "message")] == [None] * 4
     assert data["strip"]["first_changed"] is None
 
@@ -416,8 +461,13 @@ def test_marks_of_an_edit_beyond_the_sentence() -> None:
 def test_marks_of_many_wide_edits_stay_as_small_as_the_board() -> None:
     state = reader()
     state.commit(tuple(
-        Edit("embedding.weight", (slice(first, 256), slice(0, 4)), float(first)) for first in range(1, MOST_EDITS)
+        Edit("embedding.weight", (slice(number % 250, 256), slice(number // 250, 4)), 1.0 + number)
+        for number in range(MOST_EDITS)
     ))
+    assert len(state.edits) == MOST_EDITS
+    frame, data = framed("embedding", state), alive("embedding", state)
+    shown = {cell for grid in frame.data["grids"].values() for cell in addresses(grid)}
+    assert marked(frame, data) == {cell for cell in shown if cell[0] == "embedding.weight"}
     assert len(strictly(alive("embedding", state))) < 4 * LIVE_BYTES
 
 
@@ -467,9 +517,13 @@ def test_the_editor_of_parameters_overrides_and_leaves() -> None:
     state = reader()
     edit(state, "layers.0.attention.q", (0, 2, 0), 9.0)
     wanted: dict[Cell, dict[str, Any]] = {
-        ("layers.0.attention.q", (0, 2, 0)): {"edited": True, "value": 9.0, "kind": "computed"},
-        ("layers.0.attention.q", (0, 2, 1)): {"edited": False, "kind": "computed"},
-        (WQ, (0, 0)): {"edited": False, "value": 1.0, "baseline": 1.0, "computed": None, "kind": "parameter"},
+        ("layers.0.attention.q", (0, 2, 0)): {
+            "edited": True, "tensor_edited": True, "value": 9.0, "kind": "computed", "title": "L1·q[on, c0]",
+        },
+        ("layers.0.attention.q", (0, 2, 1)): {"edited": False, "tensor_edited": True, "kind": "computed"},
+        ("layers.1.attention.q", (0, 2, 1)): {"edited": False, "tensor_edited": False, "title": "L2·q[on, c1]"},
+        (WQ, (0, 0)): {"edited": False, "tensor_edited": False, "value": 1.0, "baseline": 1.0, "computed": None,
+                       "kind": "parameter"},
         ("input_ids", (0, 1)): {"editable": False, "value": 45.0},
         ("layers.0.attention.masked_scores", (0, 0, 0, 1)): {"value": "-inf", "minus_infinity": True},
         ("causal_mask", (0, 1)): {"value": "-inf", "minus_infinity": True, "editable": True},
@@ -481,6 +535,64 @@ def test_the_editor_of_parameters_overrides_and_leaves() -> None:
     send(state, "select", tensor="layers.0.attention.q", index=[0, 2, 0], trail="start")
     # Wq is the identity: q is norm1's output, 0.2981 in the article
     assert alive("qkv", state)["editor"]["computed"] == pytest.approx(0.2981, abs=5e-5)
+
+
+def test_the_editor_of_a_cell_under_a_wider_edit() -> None:
+    state = State(Choices(), [(), (Edit(WQ, (0,), 5.0),)], 1)
+    for index, covered in (((0, 3), True), ((1, 3), False)):
+        send(state, "select", tensor=WQ, index=list(index), trail="start")
+        editor = alive("qkv", state)["editor"]
+        assert (editor["edited"], editor["tensor_edited"]) == (covered, True)
+
+
+def test_ties_are_counted() -> None:
+    state = reader()
+    # volcano and the 253 rows without a word have logit 0
+    assert [token["tied"] for token in alive("overview", state)["strip"]["candidates"]] == [1, 1, 254]
+    for column in range(3):
+        edit(state, "lm_head.weight", (90, column), 0.0)
+    edit(state, "lm_head.weight", (92, 3), 0.3)
+    after = {token["text"]: token for token in alive("overview", state)["strip"]["candidates"]}
+    assert after["mats"]["logit"] == after["volcano"]["logit"] != 0
+    assert (after["mats"]["tied"], after["volcano"]["tied"], after["chairs"]["tied"]) == (2, 2, 1)
+
+
+@pytest.mark.parametrize("language", text.LANGUAGES)
+def test_a_softmax_with_nothing_to_share_out_is_mentioned(language: str) -> None:
+    state = reader(language=language)
+    words = text.say(language, "explain_empty_row")
+    edit(state, "layers.1.attention.masked_scores", (0, 1, 0, 0), "-inf")
+    assert alive("qkv", state)["message"] == {"kind": "info", "text": words}
+    edit(state, WQ, (0, 1), float("nan"))
+    assert state.message is not None
+    assert alive("qkv", state)["message"] == {"kind": state.message[0], "text": state.message[1]}
+    send(state, "dismiss")
+    assert alive("qkv", state)["message"] == {"kind": "info", "text": words}
+    send(state, "undo")
+    assert alive("qkv", state)["message"] is None
+    edit(state, "layers.0.attention.masked_scores", (0, 1, 1, 0), "-inf")
+    assert alive("qkv", state)["message"] is None
+
+
+@pytest.mark.parametrize("language", text.LANGUAGES)
+@pytest.mark.parametrize(("tensor", "index", "value", "first"), [
+    ("layers.0.norm1.weight", (0,), 1e308, "layers.0.attention.dot"),
+    ("layers.0.norm1.rms", (0, 1), 0.0, "layers.0.norm1.normalized"),
+    ("layers.1.norm2.rms", (0, 0), 0.0, "layers.1.norm2.normalized"),
+    ("lm_head.weight", (92, 3), 1.7e308, "logits"),
+])
+def test_numbers_that_ran_over_are_mentioned_by_the_first_of_them(
+    tensor: str, index: tuple[int, ...], value: float, first: str, language: str
+) -> None:
+    state = reader(language=language)
+    edit(state, "layers.0.attention.masked_scores", (0, 0, 2, 1), "-inf")
+    assert alive("qkv", state)["message"] is None
+    edit(state, tensor, index, value)
+    message = alive("qkv", state)["message"]
+    assert not np.isfinite(state.trace["logits"].data).all()
+    assert message == {"kind": "error", "text": text.say(language, "not_finite_now", name=first)}
+    send(state, "undo")
+    assert alive("qkv", state)["message"] is None
 
 
 def test_neighbours_run_from_the_first_lesson_to_the_last() -> None:
@@ -531,6 +643,29 @@ def test_the_rope_plane_turns_on_from_one_point_to_the_other() -> None:
     before, after, *_ = chart(reader())["data"]
     assert (before["x"][7], before["y"][7]) == pytest.approx((0.2981, 0.5963), abs=5e-5)
     assert (after["x"][7], after["y"][7]) == pytest.approx((-0.6663, 0.0230), abs=5e-5)
+
+
+@pytest.mark.parametrize(("pairing", "pairs"), [("interleaved", [(0, 1), (2, 3)]), ("half", [(0, 2), (1, 3)])])
+def test_the_rope_plane_has_every_pair(pairing: str, pairs: list[tuple[int, int]]) -> None:
+    chart = lessons()["rope"].chart
+    assert chart is not None
+    state = reader(preset="scratch", pairing=pairing, head=1, layer=1)
+    figure = chart(state)
+    arrows = [(series["xaxis"], series["yaxis"]) for series in figure["data"]]
+    assert arrows == [("x", "y")] * 4 + [("x2", "y2")] * 4
+    for number, (first, second) in enumerate(pairs):
+        suffix = "2" if number else ""
+        assert figure["layout"][f"xaxis{suffix}"]["title"]["text"] == f"d{first}"
+        assert figure["layout"][f"yaxis{suffix}"]["title"]["text"] == f"d{second}"
+        drawn = iter(figure["data"][4 * number:])
+        for letter in "qk":
+            for stage in ("heads", "rotated"):
+                points = state.trace[f"layers.1.attention.{letter}_{stage}"].data[0, 1]
+                series = next(drawn)
+                assert series["x"][1::3] == points[:, first].tolist()
+                assert series["y"][1::3] == points[:, second].tolist()
+    domains = [figure["layout"][axis]["domain"] for axis in ("xaxis", "xaxis2")]
+    assert 0 <= domains[0][0] < domains[0][1] < domains[1][0] < domains[1][1] <= 1
 
 
 @EVERY_PRESET

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 from math import inf, nan
 from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from engine import Edit, programs, run
-from tests.ui.support import edit, is_chinese, reader, send
-from ui.address import address
+from formats import edits as edit_links
+from formats.edits import MOST_EDITS
+from tests.ui.support import alive, edit, is_chinese, reader, send
+from ui import events
+from ui.address import address, open_address
+from ui.events import LONGEST_TEXT
 from ui.state import (
     LONGEST_NAME,
+    LONGEST_TRAIL,
     MOST_ROWS,
     MOST_SNAPSHOTS,
     MOST_STEPS,
@@ -24,6 +33,7 @@ from ui.state import (
     State,
     covers,
     indices_of,
+    without,
 )
 from ui.text import LANGUAGES, say
 
@@ -220,6 +230,69 @@ def test_reset_of_a_cell_a_tensor_and_all(event: dict[str, Any], left: list[Any]
     assert len(state.edits) == (3 if len(left) < 3 else 2)
 
 
+@pytest.mark.parametrize(("wide", "left"), [
+    ((0,), {(0, 0), (0, 2), (0, 3)}), ((slice(None), 1), {(1, 1), (2, 1), (3, 1)}),
+    ((), {(row, column) for row in range(4) for column in range(4)} - {(0, 1)}),
+    ((slice(None, 2), slice(1, 3)), {(0, 2), (1, 1), (1, 2)}), ((-4, 1), set()), ((1,), None), ((3, 3), None),
+])
+def test_reset_of_a_cell_leaves_the_rest_of_a_wider_edit(
+    wide: tuple[int | slice, ...], left: set[tuple[int, int]] | None
+) -> None:
+    state = State(Choices(), [(), (Edit(WK, (), 2.0), Edit(WQ, wide, 5.0))], 1)
+    before = state.trace[WQ].data.copy()
+    send(state, "reset", tensor=WQ, index=[0, 1])
+    assert state.edits[0] == Edit(WK, (), 2.0)
+    expected = (Edit(WQ, wide, 5.0),) if left is None else tuple(Edit(WQ, cell, 5.0) for cell in sorted(left))
+    assert state.edits[1:] == expected
+    before[0, 1] = 0.0
+    np.testing.assert_array_equal(state.trace[WQ].data, before)
+    assert [edit.name for edit in without(Edit(WQ, wide, 5.0), (0, 1), (4, 4))] == [WQ] * len(expected)
+
+
+def test_reset_of_a_cell_under_several_edits_takes_it_out_of_each() -> None:
+    edits = (Edit(WQ, (0,), 5.0), Edit(WQ, (slice(None), 1), 6.0), Edit(WQ, (0, 1), 7.0))
+    state = State(Choices(), [(), edits], 1)
+    send(state, "reset", tensor=WQ, index=[0, 1])
+    assert state.trace[WQ].data[:, :2].tolist() == [[5, 0], [0, 6], [0, 6], [0, 6]]
+    assert state.trace[WQ].data[0].tolist() == [5, 0, 5, 5]
+    send(state, "undo")
+    assert state.edits == edits
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_wide_edit_of_more_cells_than_an_address_holds_is_not_split(language: str) -> None:
+    state = State(Choices(language=language), [(), (Edit("embedding.weight", (), 0.5),)], 1)
+    before = snapshot_of(state)
+    send(state, "reset", tensor="embedding.weight", index=[78, 0])
+    assert snapshot_of(state) == before
+    assert state.message == ("error", say(language, "error_too_many_edits", most=MOST_EDITS))
+
+
+@pytest.mark.parametrize(("rows", "fits"), [(MOST_EDITS // 4, True), (MOST_EDITS // 4 + 1, False)])
+def test_a_wide_edit_is_split_up_to_what_an_address_holds(rows: int, fits: bool) -> None:
+    state = State(Choices(), [(), (Edit("embedding.weight", (slice(0, rows),), 0.5),)], 1)
+    send(state, "reset", tensor="embedding.weight", index=[rows - 1, 3])
+    assert len(state.edits) == (4 * rows - 1 if fits else 1)
+    assert (state.message is None) == fits
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_edits_are_bounded(language: str) -> None:
+    rows = [Edit("embedding.weight", (row, column), 0.5) for row in range(80) for column in range(4)]
+    state = State(Choices(language=language), [(), tuple(rows[:MOST_EDITS - 1])], 1)
+    edit(state, WQ, (0, 1), 0.5)
+    assert (len(state.edits), state.message) == (MOST_EDITS, None)
+    before = snapshot_of(state)
+    edit(state, WQ, (0, 2), 0.5)
+    assert snapshot_of(state) == before
+    assert value(state, WQ, 0, 2) == 0
+    assert state.message == ("error", say(language, "error_too_many_edits", most=MOST_EDITS))
+    assert str(MOST_EDITS) in state.message[1]
+    edit(state, WQ, (0, 1), 0.75)
+    assert (len(state.edits), state.message) == (MOST_EDITS, None)
+    assert edit_links.decode(edit_links.encode(state.edits)) == state.edits
+
+
 REFUSED = [
     (WQ, [0, 1], nan, "nan"), (WQ, [0, 1], inf, "inf"), (WQ, [0, 1], -inf, "inf"),
     (WQ, [0, 1], "-inf", "inf"),
@@ -271,11 +344,135 @@ def test_an_unknown_event_does_nothing() -> None:
     assert state.message == ("error", say("en", "error_event"))
 
 
+MALFORMED: list[Any] = [
+    {}, {"seq": 1}, {"type": "undo"}, {"type": "undo", "seq": None}, {"type": "undo", "seq": "x"},
+    {"type": "undo", "seq": inf}, {"type": "undo", "seq": nan}, {"type": ["undo"], "seq": 1}, [], None, "undo", 7,
+    {"type": "__class__", "seq": 1},
+    *({"seq": 99, **event} for event in (
+        {"type": "edit"}, {"type": "edit", "tensor": WQ, "index": [0, 1]}, {"type": "edit", "tensor": WQ, "value": 1.0},
+        {"type": "edit", "tensor": WQ, "index": None, "value": 1.0},
+        {"type": "edit", "tensor": WQ, "index": ["x", 1], "value": 1.0},
+        {"type": "edit", "tensor": WQ, "index": [inf, 1], "value": 1.0}, {"type": "edit", "index": [0], "value": 1.0},
+        {"type": "cancel"}, {"type": "reset", "tensor": WQ, "index": 5}, {"type": "select"},
+        {"type": "select", "tensor": WQ, "index": [0, 1], "trail": "sideways"},
+        {"type": "select", "tensor": WQ, "index": [0, 1], "trail": None}, {"type": "mode"}, {"type": "text"},
+        {"type": "layer"}, {"type": "layer", "value": "x"}, {"type": "layer", "value": None},
+        {"type": "layer", "value": inf}, {"type": "head", "value": [1]}, {"type": "head", "value": nan}, {"type": "go"},
+        {"type": "rows"}, {"type": "rows", "row": "7b"}, {"type": "rows", "row": -inf}, {"type": "snapshot"},
+        {"type": "restore"}, {"type": "restore", "name": ["mine"]}, {"type": "open"},
+    )),
+]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("event", MALFORMED, ids=str)
+def test_an_event_that_makes_no_sense_changes_nothing_and_says_so(event: Any, language: str) -> None:
+    state = edited()
+    send(state, "snapshot", name="mine")
+    send(state, "select", tensor=WQ, index=[0, 0], trail="start")
+    state.choose(language=language)
+    event = {**event, "seq": state.seq + 1} if isinstance(event, dict) and event.get("seq") in (1, 99) else event
+    before = snapshot_of(state)
+    events.apply(state, event)
+    assert snapshot_of(state) == before
+    assert state.message == ("error", say(language, "error_event"))
+
+
+def test_forgetting_needs_a_name() -> None:
+    state = edited()
+    send(state, "snapshot", name="mine")
+    send(state, "forget")
+    assert list(state.snapshots) == ["mine"]
+    assert state.message == ("error", say("en", "error_event"))
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+    | st.sampled_from([WQ, Q, MASKED, "logits", "-inf", "start", "push", "mine", "Cats sit", "both"]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=2), max_leaves=4,
+)
+cells = st.lists(st.integers(-1, 4), max_size=4)
+fields = {"tensor": anything, "value": anything, "gesture": anything, "trail": anything, "name": anything,
+          "row": anything, "lesson": anything, "address": anything, "index": cells | anything}
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.tuples(st.sampled_from([*events.HANDLERS]), st.fixed_dictionaries({}, optional=fields)), max_size=6))
+def test_no_events_are_too_strange(told: list[tuple[str, dict[str, Any]]]) -> None:
+    """Whatever arrives, the reader has a state that every page can show."""
+    state = reader()
+    for kind, event in told:
+        send(state, kind, **event)
+    json.dumps(alive("scores", state), allow_nan=False)
+    assert open_address(dict(parse_qsl(address(state)[1:], keep_blank_values=True)), None).edits == state.edits
+
+
 def test_the_largest_event_number_is_reported() -> None:
     state = reader()
     for number in (5, 7, 6):
         send(state, "dismiss", seq=number)
     assert state.seq == 7
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_an_event_that_comes_again_is_carried_out_once(number: int) -> None:
+    """The board repeats what it has no answer to; a late repetition must not undo once more, nor hide a message."""
+    state = edited()
+    assert state.seq == 3
+    edit(state, WQ, (0, 1), nan)
+    before, message = snapshot_of(state), state.message
+    assert message is not None
+    for event in ({"type": "undo"}, {"type": "reset"}, {"type": "edit", "tensor": WQ, "index": [0, 1], "value": 9.0}):
+        events.apply(state, {**event, "seq": number})
+        events.apply(state, {**event, "seq": state.seq})
+    assert (snapshot_of(state), state.message, state.seq) == (before, message, 4)
+    send(state, "undo")
+    assert len(state.edits) == 2
+
+
+def test_a_gesture_that_is_given_up_has_never_been() -> None:
+    state = reader()
+    edit(state, WQ, (0, 1), 9.0, gesture=1)
+    before = snapshot_of(state)
+    for number in (0.1, 0.2, 0.3):
+        edit(state, WQ, (0, 1), number, gesture=2)
+    send(state, "cancel", gesture=2)
+    assert value(state, WQ, 0, 1) == 9.0
+    assert state.gesture is None
+    assert (state.history, state.cursor) == (before["history"], before["cursor"])
+    send(state, "redo")
+    assert value(state, WQ, 0, 1) == 9.0
+    send(state, "undo")
+    assert state.edits == ()
+
+
+@pytest.mark.parametrize("between", [
+    [], [("undo", {})], [("undo", {}), ("redo", {})], [("edit", {"tensor": WK, "index": [0, 1], "value": 0.7})],
+    [("edit", {"tensor": WQ, "index": [0, 1], "value": 0.0, "gesture": 2})], [("reset", {})],
+    [("edit", {"tensor": WK, "index": [0, 1], "value": 0.7, "gesture": 3})],
+])
+def test_only_the_gesture_that_goes_on_can_be_given_up(between: list[tuple[str, dict[str, Any]]]) -> None:
+    state = reader()
+    edit(state, WQ, (0, 1), 0.5, gesture=2)
+    for kind, event in between:
+        send(state, kind, **event)
+    before = snapshot_of(state)
+    send(state, "cancel", gesture=2 if between else 1)
+    send(state, "cancel", gesture=None)
+    assert snapshot_of(state) == before
+    assert state.message is None
+
+
+def test_a_gesture_can_be_given_up_when_the_history_is_full() -> None:
+    state = reader()
+    for number in range(MOST_STEPS + 5):
+        edit(state, WQ, (0, 1), number + 1.0)
+    edit(state, WQ, (0, 2), 0.1, gesture=2)
+    edit(state, WQ, (0, 2), 0.2, gesture=2)
+    send(state, "cancel", gesture=2)
+    assert state.edits == (Edit(WQ, (0, 1), MOST_STEPS + 5.0),)
+    send(state, "undo")
+    assert state.edits == (Edit(WQ, (0, 1), MOST_STEPS + 4.0),)
 
 
 def test_snapshots_keep_edits_under_a_name() -> None:
@@ -310,6 +507,32 @@ def test_snapshots_are_bounded() -> None:
     assert str(MOST_SNAPSHOTS) in state.message[1]
     send(state, "snapshot", name="s0")
     assert state.message is None
+
+
+def test_a_snapshot_can_be_forgotten() -> None:
+    state = edited()
+    for name in ("mine", "yours"):
+        send(state, "snapshot", name=name)
+    send(state, "forget", name="mine")
+    assert list(state.snapshots) == ["yours"]
+    send(state, "forget", name="mine")
+    assert list(state.snapshots) == ["yours"]
+    send(state, "reset")
+    send(state, "restore", name="mine")
+    assert state.edits == ()
+    send(state, "restore", name="yours")
+    assert len(state.edits) == 3
+    assert state.message is None
+
+
+def test_forgetting_one_makes_room_for_another() -> None:
+    state = reader()
+    for number in range(MOST_SNAPSHOTS):
+        send(state, "snapshot", name=f"s{number}")
+    send(state, "forget", name="s0")
+    send(state, "snapshot", name="one more")
+    assert state.message is None
+    assert len(state.snapshots) == MOST_SNAPSHOTS
 
 
 @pytest.mark.parametrize(("given", "kept"), [("", []), ("   ", []), ("x" * 99, ["x" * LONGEST_NAME])])
@@ -398,6 +621,43 @@ def test_a_wrong_sentence_stays_in_the_field_and_the_last_good_one_runs(
     assert {state.draft, state.text_error} == {None}
 
 
+def test_two_thousand_characters_are_read_and_no_more() -> None:
+    state = reader()
+    text = "on ".ljust(LONGEST_TEXT)
+    send(state, "text", value=text)
+    assert (state.text_error, state.choices.text) == (None, "on")
+    send(state, "text", value=text.replace("on", "sit", 1))
+    assert state.choices.text == "on"
+    assert state.text_error == say("en", "error_long_text", most=LONGEST_TEXT)
+    assert state.draft == text.replace("on", "sit", 1)[:LONGEST_TEXT]
+
+
+@pytest.mark.parametrize(("typed", "ids"), [
+    ("#7", (7,)), ("＃１２，４５ ７８", (12, 45, 78)), ("Ｃａｔｓ、sit；#78", (12, 45, 78)), ("[12] 0", (12, 0)),
+])
+def test_ids_as_the_board_and_a_chinese_keyboard_write_them(typed: str, ids: tuple[int, ...]) -> None:
+    state = reader()
+    send(state, "text", value=typed)
+    assert (state.text_error, state.ids) == (None, ids)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_overrides_that_stay_under_another_sentence_are_mentioned(language: str) -> None:
+    state = reader(language=language)
+    edit(state, WQ, (0, 1), 0.5)
+    edit(state, "rope.offset", (), 2.0)
+    send(state, "text", value="Cats sit")
+    assert state.message is None
+    edit(state, Q, (0, 1, 0), 5.0)
+    send(state, "text", value="Cats")
+    assert state.message == ("info", say(language, "overrides_stay"))
+    send(state, "text", value="zebra")
+    assert state.message is None
+    send(state, "reset", tensor=Q)
+    send(state, "text", value="Cats sit")
+    assert state.message is None
+
+
 def test_thirty_two_tokens_fit() -> None:
     state = reader()
     send(state, "text", value="on " * 32)
@@ -429,6 +689,28 @@ def test_the_trail_of_explanations() -> None:
     send(state, "unselect")
     assert not state.trail
     assert state.choices.selected is None
+
+
+def test_the_trail_is_cut_back_to_a_cell_that_is_in_it() -> None:
+    state = reader()
+    cells = [("logits", [0, 2, 90]), ("final_norm.output", [0, 2, 0]), ("final_norm.rms", [0, 2])]
+    for tensor, index in (*cells, cells[1]):
+        send(state, "select", tensor=tensor, index=index, trail="push")
+    assert state.trail == [("logits", (0, 2, 90)), ("final_norm.output", (0, 2, 0))]
+    send(state, "select", tensor="final_norm.output", index=[0, 2, 0], trail="push")
+    assert state.trail == [("logits", (0, 2, 90)), ("final_norm.output", (0, 2, 0))]
+    send(state, "select", tensor="logits", index=[0, 2, 90], trail="push")
+    assert state.trail == [("logits", (0, 2, 90))]
+
+
+def test_the_trail_is_bounded() -> None:
+    state = reader()
+    cells = [("embedding.weight", (row, 0)) for row in range(LONGEST_TRAIL + 5)]
+    for tensor, index in cells:
+        send(state, "select", tensor=tensor, index=list(index), trail="push")
+    assert LONGEST_TRAIL == 20
+    assert state.trail == cells[-LONGEST_TRAIL:]
+    assert state.choices.selected == cells[-1]
 
 
 @pytest.mark.parametrize(("kind", "given", "taken"), [

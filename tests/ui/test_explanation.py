@@ -63,9 +63,12 @@ def python(line: str, trace: Trace) -> float:
 
 def worked_out(pieces: list[dict[str, Any]]) -> float:
     """The value of a formula as it is displayed, from its operands at full precision."""
+    texts = [piece.get("text") for piece in pieces]
+    # a cell of a table is followed by the id that led to its row
+    counted = pieces[:texts.index(", ID ")] if ", ID " in texts else pieces
     words = [
         piece["text"].translate(SIGNS) if "text" in piece else f"({float(piece['value'])!r})"
-        for piece in pieces
+        for piece in counted
     ]
     line = "".join(words).replace("inf", "INF")
     return float(eval(line, {"__builtins__": {}, "INF": inf, **FUNCTIONS}))
@@ -109,13 +112,38 @@ def test_every_operand_is_a_link_to_its_cell(state: State) -> None:
 
 @EVERY_READER
 def test_operands_are_all_that_the_engine_names(state: State) -> None:
-    """As many as the engine's terms, but for the row number of a lookup, which the words give."""
+    """As many as the engine's terms; a leaf is its own term and has none."""
     for name, index in sample(state.trace):
         cell = explain(state.trace, name, index)
         cell = cell.computed or cell
         count = sum("tensor" in piece for piece in explanation(state, name, index)["pieces"])
-        expected = 0 if cell.op in LEAVES else 1 if cell.op == "lookup" else len(cell.terms)
+        expected = 0 if cell.op in LEAVES else len(cell.terms)
         assert count == expected, (name, index)
+
+
+@EVERY_READER
+def test_copies_show_where_they_come_from_and_ids_are_whole(state: State) -> None:
+    for name, index in sample(state.trace):
+        cell = explain(state.trace, name, index)
+        copied = (cell.computed or cell).op in {"lookup", "split_heads", "merge_heads", "take"}
+        here = explanation(state, name, index)
+        assert here["integer"] == (name == "input_ids")
+        for piece in here["pieces"]:
+            if "text" in piece:
+                assert set(piece) == {"text"}
+            else:
+                whole = piece["tensor"] == "input_ids"
+                assert piece["show"] == ("integer" if whole else "label" if copied else "number"), (name, index)
+
+
+@EVERY_READER
+def test_a_looked_up_cell_names_the_row_that_its_id_says(state: State) -> None:
+    for position, token in enumerate(state.ids):
+        cell, between, number = explanation(state, "embedding.output", (0, position, 1))["pieces"]
+        assert (cell["tensor"], cell["index"], cell["show"]) == ("embedding.weight", [token, 1], "label")
+        assert between == {"text": ", ID "}
+        assert (number["tensor"], number["index"], number["show"]) == ("input_ids", [0, position], "integer")
+        assert number["value"] == token
 
 
 def operations() -> set[str]:
@@ -154,25 +182,30 @@ def in_line(pieces: list[dict[str, Any]]) -> str:
 
 
 @pytest.mark.parametrize(("name", "index", "title", "formula"), [
-    ("layers.0.attention.scores", (0, 0, 2, 1), "scores[h0, on, sit]", "dot[h0, on, sit] ÷ sqrt_head_size"),
-    ("layers.0.residual1", (0, 2, 0), "residual1[on, c0]",
-     "embedding.output[on, c0] + attention.output[on, c0]"),
-    ("layers.0.norm1.mean_square", (0, 0), "norm1.mean_square[Cats]",
+    ("layers.0.attention.scores", (0, 0, 2, 1), "L1·scores[h0, on, sit]",
+     "L1·dot[h0, on, sit] ÷ sqrt_head_size"),
+    ("layers.0.residual1", (0, 2, 0), "L1·residual1[on, c0]",
+     "embedding.output[on, c0] + L1·attention.output[on, c0]"),
+    ("layers.1.residual1", (0, 2, 0), "L2·residual1[on, c0]",
+     "L1·output[on, c0] + L2·attention.output[on, c0]"),
+    ("layers.0.norm1.mean_square", (0, 0), "L1·norm1.mean_square[Cats]",
      "(embedding.output[Cats, c0]² + embedding.output[Cats, c1]² + embedding.output[Cats, c2]² + "
      "embedding.output[Cats, c3]²) ÷ 4"),
-    ("layers.0.norm1.rms", (0, 0), "norm1.rms[Cats]", "√(norm1.mean_square[Cats] + norm_epsilon)"),
-    ("layers.0.attention.q_rotated", (0, 0, 2, 0), "q_rotated[h0, on, d0]",
-     "q_heads[h0, on, d0] × rope.cosines[on, p0] − q_heads[h0, on, d1] × rope.sines[on, p0]"),
-    ("layers.0.attention.q_rotated", (0, 0, 2, 1), "q_rotated[h0, on, d1]",
-     "q_heads[h0, on, d0] × rope.sines[on, p0] + q_heads[h0, on, d1] × rope.cosines[on, p0]"),
-    ("layers.0.attention.weights", (0, 0, 1, 0), "weights[h0, sit, Cats]",
-     "weights.exp[h0, sit, Cats] ÷ weights.sum[h0, sit]"),
-    ("layers.0.attention.weights.max", (0, 0, 1), "weights.max[h0, sit]",
-     "max(masked_scores[h0, sit, Cats], masked_scores[h0, sit, sit], masked_scores[h0, sit, on])"),
-    ("layers.0.mlp.activation", (0, 2, 4), "mlp.activation[on, f4]", "max(0, mlp.up[on, f4])"),
-    ("embedding.output", (0, 1, 3), "embedding.output[sit, c3]", "embedding.weight[sit, c3]"),
-    ("layers.0.attention.q_heads", (0, 1, 2, 0), "q_heads[h1, on, d0]", "q[on, c2]"),
-    ("layers.0.attention.merged", (0, 2, 3), "merged[on, c3]", "head_output[h1, on, d1]"),
+    ("layers.0.norm1.rms", (0, 0), "L1·norm1.rms[Cats]", "√(L1·norm1.mean_square[Cats] + norm_epsilon)"),
+    ("layers.0.attention.q_rotated", (0, 0, 2, 0), "L1·q_rotated[h0, on, d0]",
+     "L1·q_heads[h0, on, d0] × rope.cosines[on, p0] − L1·q_heads[h0, on, d1] × rope.sines[on, p0]"),
+    ("layers.0.attention.q_rotated", (0, 0, 2, 1), "L1·q_rotated[h0, on, d1]",
+     "L1·q_heads[h0, on, d0] × rope.sines[on, p0] + L1·q_heads[h0, on, d1] × rope.cosines[on, p0]"),
+    ("layers.0.attention.weights", (0, 0, 1, 0), "L1·weights[h0, sit, Cats]",
+     "L1·weights.exp[h0, sit, Cats] ÷ L1·weights.sum[h0, sit]"),
+    ("layers.1.attention.row_sums", (0, 1, 1), "L2·row_sums[h1, sit]",
+     "L2·weights[h1, sit, Cats] + L2·weights[h1, sit, sit] + L2·weights[h1, sit, on]"),
+    ("layers.0.attention.weights.max", (0, 0, 1), "L1·weights.max[h0, sit]",
+     "max(L1·masked_scores[h0, sit, Cats], L1·masked_scores[h0, sit, sit], L1·masked_scores[h0, sit, on])"),
+    ("layers.0.mlp.activation", (0, 2, 4), "L1·mlp.activation[on, f4]", "max(0, L1·mlp.up[on, f4])"),
+    ("embedding.output", (0, 1, 3), "embedding.output[sit, c3]", "embedding.weight[sit, c3], ID input_ids[sit]"),
+    ("layers.0.attention.q_heads", (0, 1, 2, 0), "L1·q_heads[h1, on, d0]", "L1·q[on, c2]"),
+    ("layers.0.attention.merged", (0, 2, 3), "L1·merged[on, c3]", "L1·head_output[h1, on, d1]"),
     ("contributions", (90, 1), "contributions[mats, c1]",
      "final_norm.output[on, c1] × lm_head.weight[mats, c1]"),
     ("rope.angles", (2, 0), "rope.angles[on, p0]", "rope.shifted[on] × rope.frequencies[p0]"),
@@ -216,8 +249,8 @@ def test_every_chain_of_operands_ends_at_a_leaf() -> None:
 
 def test_repeated_tokens_are_told_apart_in_titles() -> None:
     state = reader(text="on sit on")
-    assert told(state, "layers.0.attention.scores", 0, 0, 2, 0)["title"] == "scores[h0, 2:on, 0:on]"
-    assert told(state, "layers.0.attention.scores", 0, 0, 2, 1)["title"] == "scores[h0, 2:on, sit]"
+    assert told(state, "layers.0.attention.scores", 0, 0, 2, 0)["title"] == "L1·scores[h0, 2:on, 0:on]"
+    assert told(state, "layers.0.attention.scores", 0, 0, 2, 1)["title"] == "L1·scores[h0, 2:on, sit]"
 
 
 def test_an_override_shows_both_values() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from engine import presets
@@ -77,6 +78,36 @@ def test_repeated_tokens_get_labels_of_their_own() -> None:
     labels = naming.axis_labels(state.model, state.ids, tensor)
     assert labels == [["b0"], ["h0", "h1"], ["0:red", "1:fox", "2:red"], ["0:red", "1:fox", "2:red"]]
     assert "0,b0,1,h1,2,2:red,0,0:red," in to_csv(tensor, labels)
+
+
+@pytest.mark.parametrize(("tensor", "index", "title"), [
+    ("layers.0.attention.scores", (0, 0, 2, 1), "L1·scores[h0, on, sit]"),
+    ("layers.1.attention.scores", (0, 1, 0, 1), "L2·scores[h1, Cats, sit]"),
+    ("layers.1.output", (0, 2, 3), "L2·output[on, c3]"), ("layers.0.attention.Wq", (0, 1), "L1·Wq[c0, c1]"),
+    ("layers.0.attention.output", (0, 0, 0), "L1·attention.output[Cats, c0]"),
+    ("embedding.output", (0, 0, 0), "embedding.output[Cats, c0]"), ("logits", (0, 2, 90), "logits[on, mats]"),
+    ("lm_head.weight", (7, 0), "lm_head.weight[#7, c0]"), ("norm_epsilon", (), "norm_epsilon"),
+    ("input_ids", (0, 1), "input_ids[sit]"),
+])
+def test_titles_of_cells(tensor: str, index: tuple[int, ...], title: str) -> None:
+    state = reader()
+    assert naming.cell_title(state.model, state.ids, state.trace[tensor], tensor, index) == title
+
+
+def test_titles_of_cells_are_never_alike() -> None:
+    state = reader(text="on sit on")
+    titles = [
+        naming.cell_title(state.model, state.ids, tensor, name, index)
+        for name, tensor in state.trace.items() if name != "input_ids" for index in np.ndindex(*tensor.shape)
+    ]
+    assert len({*titles}) == len(titles)
+
+
+@pytest.mark.parametrize(("pairing", "text"), [
+    ("interleaved", "interleaved: (d0, d1), (d2, d3)"), ("half", "half: (d0, d2), (d1, d3)"),
+])
+def test_pairs_in_words(pairing: str, text: str) -> None:
+    assert naming.pairs_text(reader(preset="scratch", pairing=pairing).model.config) == text
 
 
 @pytest.mark.parametrize("preset", presets.NAMES)

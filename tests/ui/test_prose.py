@@ -136,15 +136,19 @@ def article() -> Trace:
     ("{{norm_epsilon|short}}", "1e−6"), ("{{lm_head.weight[90,:]|short}}", "[0.2, 0.4, 0.1, 0.3]"),
     ("{{ logits[0,2,91] }}", "−0.0911"),
     ("{{layers.0.attention.masked_scores[0,0,0,:]}}", "[0.4714, −∞, −∞]"),
+    # five rows of the embedding and two of the head are in the article; the others are zero
+    ("{{zero_rows.embedding.weight}} {{zero_rows.lm_head.weight}}", "251 254"),
     ("no place", "no place"), ("{not one}", "{not one}"),
 ])
 def test_places(place: str, shown: str, article: Trace) -> None:
-    assert fill(place, article) == shown
+    assert fill(place, article, "en") == shown
+    assert fill(place, article, "zh") == shown.replace(" %", "%")
 
 
 @pytest.mark.parametrize("place", [
     "{{no.such.tensor}}", "{{logits[0,9,0]}}", "{{config.Z}}", "{{logits[a]}}", "{{logits[0,2,90}}",
+    "{{zero_rows.no.such.tensor}}", "{{zero_rows.norm_epsilon}}",
 ])
 def test_a_wrong_place_is_an_error(place: str, article: Trace) -> None:
     with pytest.raises((KeyError, IndexError, ValueError)):
-        fill(place, article)
+        fill(place, article, "en")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import EditError, InputError, presets
+from engine import EditError, GlassboxError, InputError, presets
 from tests.ui.support import ROOT, reader
 from ui.explanation import SPECIFIC
 from ui.text import (
@@ -29,12 +29,15 @@ from ui.text import (
     visible,
 )
 
-# raised only where a caller brings a model, ids or sampling settings of their own, as no lesson does
+# raised only where a caller brings a configuration, parameters, ids or sampling settings of their own, as no
+# reader can: the app's models are presets, and what is typed is text
 OUT_OF_REACH = {
     "no_tokenizer", "not_ids", "size", "heads_do_not_divide", "odd_head_size", "choice", "positive", "parameter_names",
     "parameter_shape", "parameter_value", "max_positions", "dropout", "temperature", "top_k", "top_p",
 }
 SCRIPTS = sorted((ROOT / "assets" / "board").glob("*.js"))
+ENGINE = sorted((ROOT / "engine").glob("*.py"))
+ERRORS = tuple(kind.__name__ for kind in (GlassboxError, *GlassboxError.__subclasses__()))
 PYTHON = [*sorted((ROOT / "ui").glob("*.py")), *sorted((ROOT / "pages").glob("*.py")), ROOT / "app.py"]
 
 
@@ -140,14 +143,20 @@ def test_every_key_is_used_somewhere() -> None:
 
 def raised() -> dict[str, list[set[str]]]:
     """Code of every error that the app can meet → the facts that each place gives with it."""
-    paths = [*sorted((ROOT / "engine").glob("*.py")), *PYTHON]
+    return {code: facts for code, facts in raised_in([*ENGINE, *PYTHON]).items() if code not in OUT_OF_REACH}
+
+
+def raised_in(paths: list[Path]) -> dict[str, list[set[str]]]:
+    """Code of every error in those modules → the facts that each place gives with it."""
     found: dict[str, list[set[str]]] = {}
-    for name in ("ConfigError", "InputError", "EditError"):
+    for name in ERRORS:
         for call in calls(paths, name):
-            if call.args and isinstance(call.args[0], ast.Constant):
-                facts = {keyword.arg for keyword in call.keywords if keyword.arg}
-                found.setdefault(str(call.args[0].value), []).append(facts)
-    return {code: facts for code, facts in found.items() if code not in OUT_OF_REACH}
+            # a code that is worked out would be seen by no test
+            assert call.args, ast.unparse(call)
+            assert isinstance(call.args[0], ast.Constant), ast.unparse(call)
+            facts = {keyword.arg for keyword in call.keywords if keyword.arg}
+            found.setdefault(str(call.args[0].value), []).append(facts)
+    return found
 
 
 def error_keys() -> set[str]:
@@ -173,6 +182,23 @@ def test_every_error_has_words_made_of_what_it_knows() -> None:
             missing = [facts for facts in given if not needed <= facts]
             assert missing == [], (code, language)
     assert not {f"error_{code}" for code in OUT_OF_REACH} & set(catalogue("en"))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_error_of_the_engine_has_words_or_is_out_of_reach(language: str) -> None:
+    codes = set(raised_in(ENGINE))
+    assert codes >= OUT_OF_REACH, "a code that the engine no longer has"
+    told = {key.removeprefix("error_") for key in catalogue(language) if key.startswith("error_")}
+    assert codes - told == OUT_OF_REACH
+    # the app's own: two limits, and an event that cannot be carried out
+    assert told - codes == {"too_many_edits", "long_text", "event"}
+
+
+def test_every_kind_of_error_is_looked_for() -> None:
+    assert {"GlassboxError", "ConfigError", "InputError", "EditError"} == set(ERRORS)
+    classes = [node for path in ENGINE for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)]
+    ours = {node.name for node in classes if {base.id for base in node.bases if isinstance(base, ast.Name)} & {*ERRORS}}
+    assert ours == set(ERRORS) - {"GlassboxError"}
 
 
 def test_every_operation_has_words() -> None:
@@ -225,9 +251,12 @@ def test_the_shortest_exact_decimal(value: float, shown: str) -> None:
 
 @pytest.mark.parametrize(("value", "shown"), [
     (0.0097, "0.97 %"), (0.5376, "53.76 %"), (1.0, "100.00 %"), (0.0, "0.00 %"), (0.0039, "0.39 %"),
+    (-0.5, "−50.00 %"),
 ])
 def test_percentages(value: float, shown: str) -> None:
-    assert percent(value) == shown
+    """Chinese writes no space before the sign."""
+    assert percent("en", value) == shown
+    assert percent("zh", value) == shown.replace(" ", "")
 
 
 def test_invisible_characters_are_shown() -> None:
