@@ -37,7 +37,7 @@ def build(state: State, frame: Frame, neighbours: dict[str, Any]) -> dict[str, A
         "editor": None if selected is None else _editor(state, *selected),
         "explanation": None if selected is None else explanation(state, *selected),
         "strip": {**_strip(state, frame, trace, baseline), **neighbours},
-        "message": _message(state, trace),
+        "message": _message(state, trace, baseline),
         "address": address(state),
     }
 
@@ -83,12 +83,13 @@ def _edited(frame: Frame, state: State, trace: Trace) -> dict[str, list[int]]:
             if any(name in covered for name, _ in grid.parts)}
 
 
-def _message(state: State, trace: Trace) -> dict[str, str] | None:
+def _message(state: State, trace: Trace, baseline: Trace) -> dict[str, str] | None:
     """What the reader should know: the outcome of the last event, else what is odd about the numbers."""
     if state.message is not None:
         return {"kind": state.message[0], "text": state.message[1]}
-    if not np.isfinite(trace["logits"].data).all():
-        odd = next(name for name, tensor in trace.items() if not _is_sound(name, tensor.data))
+    changed = ((name, tensor.data) for name, tensor in trace.items() if tensor.data is not baseline[name].data)
+    odd = next((name for name, numbers in changed if not _is_sound(name, numbers)), None)
+    if odd is not None:
         return {"kind": "error", "text": state.say("not_finite_now", name=odd)}
     sums = (trace[f"layers.{layer}.attention.weights.sum"].data for layer in range(state.model.config.layers))
     return None if all(total.all() for total in sums) else {"kind": "info", "text": state.say("explain_empty_row")}

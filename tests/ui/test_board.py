@@ -31,6 +31,7 @@ from ui.drawing import CONDENSED_ROWS, DENSE_CELLS
 from ui.frame import Frame
 from ui.layout import Flow, Grid, Operator, Section, Slider, Stages, Switch
 from ui.state import Choices, State
+from ui.text import say
 
 LIVE_BYTES = 12_000
 SAMPLES = 6
@@ -706,3 +707,11 @@ def test_words_of_the_layout_are_in_both_catalogues() -> None:
                         keys |= {block.label for block in flow.blocks(scope, presets.load("cats").config, 1)}
     for language in text.LANGUAGES:
         assert keys <= set(text.catalogue(language))
+
+
+def test_a_number_that_ran_over_is_named_even_where_the_logits_stay_finite() -> None:
+    state = reader()
+    edit(state, "layers.1.mlp.output", (0, 2, 0), 1e300)
+    assert np.isfinite(state.trace["logits"].data).all()
+    message = alive("lm_head", state)["message"]
+    assert message == {"kind": "error", "text": say("en", "not_finite_now", name="final_norm.mean_square")}
