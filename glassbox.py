@@ -62,7 +62,7 @@ def check(python: Path, arguments: list[str]) -> int:
     steps = (
         ("-m", "ruff", "check", "."),
         ("-m", "mypy"),
-        ("-m", "pytest", *arguments),
+        ("-m", "pytest", "-n", "auto", "--dist", "loadfile", *arguments),
     )
     return next((code for code in (run(python, *step) for step in steps) if code), 0)
 

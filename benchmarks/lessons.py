@@ -12,10 +12,10 @@ from unittest.mock import patch
 
 from benchmarks.server import ROOT
 from ui import events, frame, live, navigation
-from ui.drawing import View
 from ui.frame import Frame
 from ui.layout import Section
 from ui.state import Choices, State
+from ui.view import View
 
 CELL = ("layers.0.attention.Wq", (0, 1))
 SELECT: dict[str, Any] = {"type": "select", "tensor": CELL[0], "index": list(CELL[1]), "trail": "start"}
