@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ui import address, board, navigation, settings, style
+from ui import address, board, navigation, process, settings, style
 
 st.set_page_config(page_title="Glassbox", page_icon="assets/images/icon.svg", layout="wide")
 state = address.start()
@@ -14,3 +14,4 @@ page = st.navigation(navigation.pages(state), position="sidebar", expanded=True)
 settings.show(state)
 board.strip(state)
 page.run()
+process.settle()

@@ -10,7 +10,7 @@ from benchmarks import lessons
 from benchmarks.server import APP, NAIVE_PAGE, Server, serve
 from benchmarks.student import Answer, Tab
 from benchmarks.timing import Samples, interleaved, median, milliseconds, spread, table
-from ui import address, events, explanation, live
+from ui import address, explanation, live
 from ui.state import Choices, State
 
 EDITS, BLOCK = 200, 25
@@ -53,9 +53,9 @@ class Costs:
 def own_code(lesson: str, seconds: float) -> None:
     """Print the part of an edit that is the app's own Python, without Streamlit around it."""
     state = lessons.edited(State(Choices()))
-    built, numbers = lessons.board_of(lesson, state), count(1)
+    built, numbers = lessons.board_of(lesson, state), count(2)
     samples = interleaved({
-        "apply the event (edit and run)": lambda: events.apply(state, lessons.edit(next(numbers))),
+        "apply the event (edit and run)": lambda: lessons.report(state, lessons.edit(next(numbers))),
         "build the answer": lambda: live.build(state, built, {}),
         "  of it: the explanation": lambda: explanation.explanation(state, *lessons.CELL),
         "  of it: the address": lambda: address.address(state),

@@ -59,9 +59,17 @@ def view(state: State) -> View:
 
 def edited(state: State) -> State:
     """The state after the cell was selected and edited once."""
-    events.apply(state, SELECT)
-    events.apply(state, edit(1))
+    report(state, SELECT)
+    report(state, edit(1))
     return state
+
+
+def report(state: State, event: dict[str, Any]) -> None:
+    """Carry out an event as the board would number it. An edit that changes nothing is no measurement."""
+    before = state.edits
+    events.apply(state, event | {"seq": state.seq + 1})
+    if state.message is not None or (event["type"] == "edit" and state.edits == before):
+        raise AssertionError(f"{event} was not carried out: {state.message}")
 
 
 def board_of(lesson: str, state: State) -> Frame:

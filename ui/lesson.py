@@ -45,8 +45,8 @@ def show(lesson: str, *sections: Section, chart: Chart | None = None) -> None:
 
 
 def _part(place: Any, name: str, prose: Prose, language: str) -> None:
-    place.markdown(f"##### {text.say(language, f'part_{name}')}")
-    place.markdown(prose.parts[name])
+    # one element for both: Streamlit renders every element of the page again at each answer
+    place.markdown(f"##### {text.say(language, f'part_{name}')}\n\n{prose.parts[name]}")
 
 
 @st.fragment

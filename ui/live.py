@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -87,18 +88,25 @@ def _message(state: State, trace: Trace, baseline: Trace) -> dict[str, str] | No
     """What the reader should know: the outcome of the last event, else what is odd about the numbers."""
     if state.message is not None:
         return {"kind": state.message[0], "text": state.message[1]}
-    changed = ((name, tensor.data) for name, tensor in trace.items() if tensor.data is not baseline[name].data)
-    odd = next((name for name, numbers in changed if not _is_sound(name, numbers)), None)
+    odd = next((name for name, numbers in _changed_arrays(trace, baseline) if not _is_sound(name, numbers)), None)
     if odd is not None:
         return {"kind": "error", "text": state.say("not_finite_now", name=odd)}
     sums = (trace[f"layers.{layer}.attention.weights.sum"].data for layer in range(state.model.config.layers))
     return None if all(total.all() for total in sums) else {"kind": "info", "text": state.say("explain_empty_row")}
 
 
+def _changed_arrays(trace: Trace, baseline: Trace) -> Iterator[tuple[str, Array]]:
+    """The arrays that a run did not take over from the baseline, in order of computation."""
+    now, before = trace.recording.values, baseline.recording.values
+    return ((name, now[slot]) for name, slot in trace.recording.plan.names.items() if now[slot] is not before[slot])
+
+
 def _is_sound(name: str, numbers: Array) -> bool:
     """Whether all numbers are finite; −∞ belongs in masks and in what softmax makes of them."""
-    masked = name.endswith((*MASKS, ".shifted"))
-    return bool((np.isfinite(numbers) | (masked & np.isneginf(numbers))).all())
+    finite_cells = np.isfinite(numbers)
+    if finite_cells.all():
+        return True
+    return name.endswith((*MASKS, ".shifted")) and bool((finite_cells | np.isneginf(numbers)).all())
 
 
 def _strip(state: State, frame: Frame, trace: Trace, baseline: Trace) -> dict[str, Any]:
@@ -142,10 +150,10 @@ def _candidates(state: State, trace: Trace, baseline: Trace) -> list[dict[str, A
 
 def _first_changed(trace: Trace, baseline: Trace) -> str | None:
     """The first computed tensor, in order of computation, that differs from the baseline."""
-    for name, tensor in trace.items():
-        if tensor.node.kernel is None or tensor.data is baseline[name].data:
-            continue
-        if not np.array_equal(tensor.data, baseline[name].data, equal_nan=True):
+    nodes = trace.recording.plan.nodes
+    for name, numbers in _changed_arrays(trace, baseline):
+        computed = nodes[trace.recording.plan.names[name]].kernel is not None
+        if computed and not np.array_equal(numbers, baseline[name].data, equal_nan=True):
             return name
     return None
 

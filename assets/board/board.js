@@ -1,6 +1,7 @@
 // The board of a page: takes frame and live state, draws, and sends events back one at a time.
 
-const QUIET_MILLISECONDS_BEFORE_FLASH = 250;
+
+const REDUCED_MOTION = window.matchMedia("(prefers-reduced-motion: reduce)");
 
 class Board {
   constructor() {
@@ -9,7 +10,6 @@ class Board {
     this.pending = new Map(); // reference → edit without an answer
     this.local = {}; // selection and mode that have not been answered yet
     this.gestures = Date.now(); // a page that is loaded anew must not repeat earlier numbers
-    this.lastDatumAt = 0;
     this.root = element("div", "gb gb-board");
     this.listeners = new AbortController();
     this.addressBar = new AddressBar(this.listeners.signal);
@@ -45,7 +45,7 @@ class Board {
       // Appended, never replaced: Streamlit keeps the component's style sheet in the same element.
       if (this.root.parentElement !== board.parentElement) board.parentElement.append(this.root);
       if (!isOld) watchTheme(this.root);
-      this.draw({ isDatum: true, flash: isOld });
+      this.draw({ isDatum: true });
     }
     this.drawStrip();
   }
@@ -98,14 +98,11 @@ class Board {
 
   // ---- drawing
 
-  draw({ isDatum = false, flash = false } = {}) {
+  draw({ isDatum = false } = {}) {
     if (!this.frame || this.frame.version !== this.live.version) return;
     this.forgetAnswered();
-    const now = performance.now();
-    const isQuiet = now - this.lastDatumAt > QUIET_MILLISECONDS_BEFORE_FLASH;
-    if (isDatum) this.lastDatumAt = now;
     const { values, edited } = this.live;
-    const view = { mode: this.mode, pending: this.pending, flash: flash && isQuiet };
+    const view = { mode: this.mode, pending: this.pending };
     for (const grid of this.grids) {
       grid.receive(values[grid.key], edited[grid.key]);
       grid.draw(view);

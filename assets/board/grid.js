@@ -1,6 +1,5 @@
 // One tensor slice as a table: built once, afterwards only changed cells are touched.
 
-const FLASH_MILLISECONDS = 450;
 const ROUNDING = 1e-12;
 const CELL_OF = new WeakMap(); // td → cell
 
@@ -172,7 +171,7 @@ class Grid {
   }
 
   /** `pending`: reference → edit that has not been answered yet and is shown meanwhile. */
-  draw({ mode, pending, flash }) {
+  draw({ mode, pending }) {
     const scale = this.scaleFor(mode);
     this.drawLegend(mode, scale);
     for (const cell of this.cells) {
@@ -182,7 +181,6 @@ class Grid {
       const look = `${mode} ${scale} ${edited} ${waiting !== undefined}`;
       const isSame = cell.look !== undefined && sameNumber(value, cell.value);
       if (isSame && cell.look === look) continue;
-      if (flash && cell.look !== undefined && !isSame) flashCell(cell.td);
       Object.assign(cell, { value, look, edited });
       this.drawCell(cell, mode, scale);
       cell.td.classList.toggle("gb-edited", edited);
@@ -306,11 +304,4 @@ function heatOf(shade, isBlank) {
 
 function shadeStrength(shade, scale) {
   return Number.isFinite(shade) && scale > 0 ? Math.min(1, Math.abs(shade) / scale) : 0;
-}
-
-const REDUCED_MOTION = window.matchMedia("(prefers-reduced-motion: reduce)");
-
-/** Opacity alone is animated: the compositor does it without a layout or a paint. */
-function flashCell(td) {
-  if (!REDUCED_MOTION.matches) td.animate({ opacity: [0.25, 1] }, { duration: FLASH_MILLISECONDS, easing: "ease-out" });
 }
