@@ -7,7 +7,7 @@ lesson.show(
     "rmsnorm",
     section(
         "section_norm1", grid("{input}", title="stream_in"), op("sign_mean_square"),
-        grid("layers.{layer}.norm1.mean_square"), op("+"), grid("norm_epsilon", limits=(0.0, 1.0)), op("√"),
+        grid("layers.{layer}.norm1.mean_square"), op("+"), grid("norm_epsilon"), op("√"),
         grid("layers.{layer}.norm1.rms"),
     ),
     section(

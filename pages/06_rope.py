@@ -7,18 +7,23 @@ lesson.show(
     "rope",
     section(
         "section_angles", Slider(grid("rope.offset"), "slider_offset", 0, 20, 1),
-        grid("rope.positions", limits=(0, 20)), op("+"), grid("rope.offset", limits=(0, 20)), op("="),
+        grid("rope.positions"), op("+"), grid("rope.offset"), op("="),
         grid("rope.shifted"), op("×"), grid("rope.frequencies"), op("="), grid("rope.angles"),
         op("sign_cos_sin"), grid("rope.cosines"), grid("rope.sines"),
     ),
     section(
         "section_turn", grid("layers.{layer}.attention.q_heads"), op("sign_turn"),
-        grid("layers.{layer}.attention.q_rotated"), grid("layers.{layer}.attention.k_heads"), op("sign_turn"),
-        grid("layers.{layer}.attention.k_rotated"), note="note_pairing",
+        grid("layers.{layer}.attention.q_rotated"), note="note_pairing",
     ),
     section(
-        "section_unturned", grid("layers.{layer}.attention.v_heads"), grid("layers.{layer}.attention.dot"),
+        None, grid("layers.{layer}.attention.k_heads"), op("sign_turn"),
+        grid("layers.{layer}.attention.k_rotated"),
+    ),
+    section(
+        "section_unturned", grid("layers.{layer}.attention.q_rotated"), op("sign_transposed"),
+        grid("layers.{layer}.attention.k_rotated"), op("="), grid("layers.{layer}.attention.dot"),
         note="note_unturned",
     ),
+    section(None, grid("layers.{layer}.attention.v_heads")),
     chart=charts.rope_plane,
 )

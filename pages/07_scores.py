@@ -8,8 +8,8 @@ lesson.show(
     section(
         "section_match", grid("layers.{layer}.attention.q_rotated"), op("sign_transposed"),
         grid("layers.{layer}.attention.k_rotated"), op("="), grid("layers.{layer}.attention.dot"), op("÷"),
-        grid("sqrt_head_size", limits=(0.1, 8.0)),
-        Switch(grid("sqrt_head_size", limits=(0.1, 8.0)), "switch_scale", 1.0),
+        grid("sqrt_head_size"),
+        Switch(grid("sqrt_head_size"), "switch_scale", 1.0),
         op("="), grid("layers.{layer}.attention.scores"), note="note_rows_columns",
     ),
     section(
@@ -33,7 +33,7 @@ lesson.show(
         note="note_scale",
     ),
     section(
-        None, grid("softmax_demo.small"), op("×"), grid("softmax_demo.factor", limits=(0.1, 20.0)), op("="),
+        None, grid("softmax_demo.small"), op("×"), grid("softmax_demo.factor"), op("="),
         grid("softmax_demo.large"), op("softmax"), grid("softmax_demo.large_weights"),
     ),
 )

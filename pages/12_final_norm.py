@@ -7,7 +7,7 @@ lesson.show(
     "final_norm",
     section(
         "section_final_norm", grid("layers.{last}.output"), op("sign_mean_square"),
-        grid("final_norm.mean_square"), op("+"), grid("norm_epsilon", limits=(0.0, 1.0)), op("√"),
+        grid("final_norm.mean_square"), op("+"), grid("norm_epsilon"), op("√"),
         grid("final_norm.rms"),
     ),
     section(
@@ -16,7 +16,7 @@ lesson.show(
     ),
     section(
         "section_stretch", Slider(grid("scaled.factor"), "slider_factor", 0.1, 50, 0.1, logarithmic=True),
-        grid("scaled.factor", limits=(0.1, 50.0)), op("×"),
+        grid("scaled.factor"), op("×"),
         grid("layers.{last}.output", position="last"), op("="), grid("scaled.stream"), note="note_stretch",
     ),
     section(

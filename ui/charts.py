@@ -61,9 +61,10 @@ def rope_plane(state: State) -> dict[str, Any]:
             for letter in "qk" for stage in ("heads", "rotated")
         }
         series += [
-            _arrows(drawn, labels, state.say(f"chart_{stage}", letter=letter), letter, stage, suffix)
+            _arrows(drawn, state.say(f"chart_{stage}", letter=letter), letter, stage, suffix)
             for (letter, stage), drawn in points.items()
         ]
+        series.append(_names(points["q", "rotated"], labels, suffix))
         span = {"range": _span(points.values()), "constrain": "domain"}
         axes[f"xaxis{suffix}"] = {**span, "title": f"d{members[0]}", "domain": _share(pair, count)}
         beside = {"scaleanchor": f"x{suffix}", "anchor": f"x{suffix}"}
@@ -86,19 +87,32 @@ def _span(points: Iterable[Any]) -> list[float]:
     return [-reach, reach]
 
 
-def _arrows(points: Any, labels: list[str], name: str, letter: str, stage: str, suffix: str) -> Series:
-    """Lines from the origin to every point, with the token at the tip of a turned query."""
-    x, y, text = [], [], []
-    for (across, up), label in zip(points.tolist(), labels, strict=True):
-        x += [0.0, across, None]
-        y += [0.0, up, None]
-        text += ["", html.escape(label) if (letter, stage) == ("q", "rotated") else "", ""]
+def _plain(number: Any) -> float | None:
+    """A number for Plotly, which draws nothing for None."""
+    return float(number) if np.isfinite(number) else None
+
+
+def _names(points: Any, labels: list[str], suffix: str) -> Series:
+    """The tokens at the tips of the turned queries; a key of the same token has the same place or its own."""
+    return {
+        "type": "scatter", "mode": "text", "x": [_plain(across) for across in points[:, 0]],
+        "y": [_plain(up) for up in points[:, 1]],
+        "text": [html.escape(label) for label in labels], "textposition": "top center", "cliponaxis": False,
+        "xaxis": f"x{suffix}", "yaxis": f"y{suffix}", "showlegend": False, "hoverinfo": "skip",
+    }
+
+
+def _arrows(points: Any, name: str, letter: str, stage: str, suffix: str) -> Series:
+    """Lines from the origin to every point."""
+    x, y = [], []
+    for across, up in points:
+        x += [0.0, _plain(across), None]
+        y += [0.0, _plain(up), None]
     turned = stage == "rotated"
     colour = BLUE if letter == "q" else RED
     return {
-        "type": "scatter", "mode": "lines+markers+text", "x": x, "y": y, "text": text, "name": name,
+        "type": "scatter", "mode": "lines+markers", "x": x, "y": y, "name": name,
         "xaxis": f"x{suffix}", "yaxis": f"y{suffix}", "legendgroup": name, "showlegend": suffix == "",
-        "textposition": "top center", "cliponaxis": False,
         "line": {"color": colour, "dash": "solid" if turned else "dot", "width": 6 if letter == "q" else 2},
         "marker": {"size": 8, "color": colour, "opacity": 0.9 if turned else 0.5},
         "hovertemplate": "%{x:.4f}, %{y:.4f}<extra>%{fullData.name}</extra>",
@@ -140,7 +154,7 @@ def _bars(state: State, rows: list[int], numbers: Any, name: str, colour: str) -
     return {
         "type": "bar", "orientation": "h", "name": name, "marker": {"color": colour},
         "y": [f"{html.escape(naming.token_label(state.model, row))} · {row}" for row in rows],
-        "x": [float(numbers[row]) if np.isfinite(numbers[row]) else None for row in rows],
+        "x": [_plain(numbers[row]) for row in rows],
         "text": [number(float(numbers[row])) for row in rows], "textposition": "outside", "cliponaxis": False,
         "hovertemplate": "%{x}<extra>%{y}</extra>",
     }

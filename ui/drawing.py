@@ -16,8 +16,6 @@ from ui.view import Part, ResolvedGrid, View, encode
 
 DENSE_CELLS = 700
 CONDENSED_ROWS = 32
-USUAL_LIMITS = (-2.0, 2.0)
-SHARE_LIMITS = (0.0, 1.0)
 
 
 class Drawing:
@@ -131,7 +129,7 @@ class Drawing:
             "columns": self.headers(tensor.axes, column, column_index),
             **_cell_addresses(name, cells, base, (row, row_index), (column, column_index)),
             "dense": len(cells) > DENSE_CELLS,
-            "range": list(spec.limits or (SHARE_LIMITS if naming.is_share(name) else USUAL_LIMITS)),
+            "range": naming.limits(name),
         }
         condensed = any(tensor.axes[axis] == "vocabulary" and tensor.shape[axis] > CONDENSED_ROWS for axis in free)
         # one field is enough: the rows asked for appear in every table of the board
@@ -165,7 +163,7 @@ class Drawing:
             "rows": [{"text": self.say_with(label, number)} for label, number, _ in stages],
             "columns": self.headers(("feature",), 0, list(range(width))),
             "cells": [[name, list(index)] for _, _, name in stages for index in indices],
-            "dense": False, "range": list(USUAL_LIMITS),
+            "dense": False, "range": naming.limits("embedding.output"),
         }, parts)
 
     def headers(self, axes: tuple[str, ...], axis: int | None,

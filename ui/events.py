@@ -192,7 +192,7 @@ def _open(state: State, event: Event) -> None:
 
 
 def _dismiss(state: State, event: Event) -> None:
-    state.message = None
+    state.message, state.dismissed = None, str(event.get("text", ""))
 
 
 def _cell(state: State, event: Event) -> CellAddress:

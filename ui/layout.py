@@ -21,7 +21,6 @@ class Grid:
     columns: str | None = None
     fixed: Fixed = ()
     title: str | None = None
-    limits: tuple[float, float] | None = None
     suffix: str = ""
 
 
@@ -106,9 +105,9 @@ def section(title: str | None, *items: Item, note: str | None = None) -> Section
 
 
 def grid(tensor: str, rows: str | None = None, columns: str | None = None, title: str | None = None,
-         limits: tuple[float, float] | None = None, **fixed: int | str) -> Grid:
+         **fixed: int | str) -> Grid:
     """A tensor as a table; `fixed` places axes, such as `position="last"`."""
-    return Grid(tensor, rows, columns, tuple(fixed.items()), title, limits)
+    return Grid(tensor, rows, columns, tuple(fixed.items()), title)
 
 
 def op(text: str) -> Operator:

@@ -65,7 +65,8 @@ def _editor(state: State, name: str, index: Index) -> dict[str, Any]:
         "value": finite(float(tensor.data[index])),
         "baseline": finite(float(state.baseline[name].data[index])),
         "computed": finite(float(tensor.inputs[0].data[index])) if tensor.overridden else None,
-        "edited": covered, "tensor_edited": any(edit.name == name for edit in state.edits),
+        "range": naming.limits(name), "edited": covered,
+        "tensor_edited": any(edit.name == name for edit in state.edits),
         "editable": tensor.op != "ids",
         "kind": "computed" if tensor.node.kernel is not None else "parameter",
         "minus_infinity": name.endswith(MASKS),
@@ -86,13 +87,17 @@ def _edited(frame: Frame, state: State, trace: Trace) -> dict[str, list[int]]:
 
 def _message(state: State, trace: Trace, baseline: Trace) -> dict[str, str] | None:
     """What the reader should know: the outcome of the last event, else what is odd about the numbers."""
-    if state.message is not None:
-        return {"kind": state.message[0], "text": state.message[1]}
+    kind, words = state.message or _oddity(state, trace, baseline)
+    return {"kind": kind, "text": words} if words and words != state.dismissed else None
+
+
+def _oddity(state: State, trace: Trace, baseline: Trace) -> tuple[str, str]:
+    """A number that ran over, or a row that reads nothing; no words where all is well."""
     odd = next((name for name, numbers in _changed_arrays(trace, baseline) if not _is_sound(name, numbers)), None)
     if odd is not None:
-        return {"kind": "error", "text": state.say("not_finite_now", name=odd)}
+        return "error", state.say("not_finite_now", name=odd)
     sums = (trace[f"layers.{layer}.attention.weights.sum"].data for layer in range(state.model.config.layers))
-    return None if all(total.all() for total in sums) else {"kind": "info", "text": state.say("explain_empty_row")}
+    return "info", "" if all(total.all() for total in sums) else state.say("explain_empty_row")
 
 
 def _changed_arrays(trace: Trace, baseline: Trace) -> Iterator[tuple[str, Array]]:

@@ -26,6 +26,10 @@ _HUES = (
     ("residual1", "stream"), ("stream", "stream"), ("logits", "logits"), ("probabilities", "logits"),
     ("lm_head", "logits"), ("contributions", "logits"),
 )
+_LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType({
+    "sqrt_head_size": (0.1, 8.0), "norm_epsilon": (0.0, 1.0), "rope.positions": (0.0, 20.0),
+    "rope.offset": (0.0, 20.0), "softmax_demo.factor": (0.1, 20.0), "scaled.factor": (0.1, 50.0),
+})
 _WHOLE_NUMBERS = frozenset({"input_ids"})
 
 
@@ -47,6 +51,12 @@ def hue(tensor: str) -> str:
 def is_share(tensor: str) -> bool:
     """Whether the numbers are shares of one: attention weights and probabilities."""
     return tensor.endswith((".weights", "_weights", "probabilities"))
+
+
+def limits(tensor: str) -> list[float]:
+    """The range of a slider that makes sense for the tensor's cells."""
+    usual = (0.0, 1.0) if is_share(tensor) else (-2.0, 2.0)
+    return list(_LIMITS.get(tensor, usual))
 
 
 def is_whole(tensor: str) -> bool:

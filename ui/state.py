@@ -81,6 +81,7 @@ class State:
     shelf: dict[str, Shelf] = field(default_factory=dict)
     trail: list[CellAddress] = field(default_factory=list)
     message: tuple[str, str] | None = None
+    dismissed: str | None = None
     text_error: str | None = None
     draft: str | None = None
     seq: int = 0

@@ -71,7 +71,7 @@ class Board {
     const host = element("div", "gb-message");
     host.setAttribute("role", "status");
     const text = element("span");
-    host.append(text, button("gb-close", "×", () => this.send({ type: "dismiss" }), this.labels.dismiss));
+    host.append(text, button("gb-close", "×", () => this.send({ type: "dismiss", text: text.textContent }), this.labels.dismiss));
     return { host, text };
   }
 
@@ -233,6 +233,7 @@ class Board {
   }
 
   rangeOf({ tensor }) {
+    if (this.live.editor?.tensor === tensor) return this.live.editor.range;
     return this.grids.find((grid) => grid.specification.tensor === tensor)?.specification.range ?? DEFAULT_RANGE;
   }
 

@@ -1,6 +1,7 @@
 // The strip that stays on screen: sentence, prediction, edits, view, snapshots, lessons.
 
 const MODES = ["values", "delta", "both"];
+const PHONE_WIDTH = 768;
 const FOCUSABLE = "button, input, select, summary";
 
 class Strip {
@@ -34,6 +35,7 @@ class Strip {
 
   draw(strip, mode) {
     // fonts choose Chinese forms of shared characters, and screen readers their voice, by this
+    this.foldSidebar();
     document.documentElement.lang = strip.language === "zh" ? "zh-CN" : strip.language;
     this.finishWriting(strip);
     const { tokens, text, text_error, text_hint, candidates, edits, can_undo, can_redo, first_changed } = strip;
@@ -48,6 +50,13 @@ class Strip {
     this.part("snapshots", { names: strip.snapshots }, (data) => this.buildSnapshots(data));
     const { previous, next, other_language } = strip;
     this.part("lessons", { previous, next, other_language }, (data) => this.buildLessons(data));
+  }
+
+  /** On a phone the list of lessons covers the lesson that was chosen from it. */
+  foldSidebar() {
+    const isNewPage = this.path !== undefined && this.path !== location.pathname;
+    this.path = location.pathname;
+    if (isNewPage && innerWidth <= PHONE_WIDTH) document.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click();
   }
 
   /** A part is drawn again only when its data differ; the focus stays on the same control. */
@@ -132,7 +141,7 @@ class Strip {
       was.title = `${this.labels.was} ${formatExact(earlier.baseline_logit)} (${this.percent(earlier.baseline_probability)})`;
       line.append(was, " ");
     }
-    const name = top.tied > 1 ? `${top.tied} ${this.labels.tied}` : top.text;
+    const name = Number.isNaN(top.logit) ? "" : top.tied > 1 ? `${top.tied} ${this.labels.tied}` : top.text;
     const now = element("b", "gb-top", `${name} ${formatNumber(top.logit)}`);
     now.title = formatExact(top.logit);
     line.append(now, element("span", "gb-share", ` (${this.percent(top.probability)})`));

@@ -653,18 +653,21 @@ def test_the_rope_plane_has_every_pair(pairing: str, pairs: list[tuple[int, int]
     state = reader(preset="scratch", pairing=pairing, head=1, layer=1)
     figure = chart(state)
     arrows = [(series["xaxis"], series["yaxis"]) for series in figure["data"]]
-    assert arrows == [("x", "y")] * 4 + [("x2", "y2")] * 4
+    assert arrows == [("x", "y")] * 5 + [("x2", "y2")] * 5
     for number, (first, second) in enumerate(pairs):
         suffix = "2" if number else ""
         assert figure["layout"][f"xaxis{suffix}"]["title"]["text"] == f"d{first}"
         assert figure["layout"][f"yaxis{suffix}"]["title"]["text"] == f"d{second}"
-        drawn = iter(figure["data"][4 * number:])
+        drawn = iter(figure["data"][5 * number:])
         for letter in "qk":
             for stage in ("heads", "rotated"):
                 points = state.trace[f"layers.1.attention.{letter}_{stage}"].data[0, 1]
                 series = next(drawn)
                 assert series["x"][1::3] == points[:, first].tolist()
                 assert series["y"][1::3] == points[:, second].tolist()
+        names, turned = next(drawn), state.trace["layers.1.attention.q_rotated"].data[0, 1]
+        assert names["text"] == [state.model.tokenizer.label(token) for token in state.ids]  # type: ignore[union-attr]
+        assert (names["x"], names["y"]) == (turned[:, first].tolist(), turned[:, second].tolist())
     domains = [figure["layout"][axis]["domain"] for axis in ("xaxis", "xaxis2")]
     assert 0 <= domains[0][0] < domains[0][1] < domains[1][0] < domains[1][1] <= 1
 
