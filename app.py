@@ -9,7 +9,7 @@ from ui import address, board, navigation, process, settings, style
 st.set_page_config(page_title="Glassbox", page_icon="assets/images/icon.svg", layout="wide")
 state = address.start()
 st.logo("assets/images/logo.svg", icon_image="assets/images/icon.svg", size="large")
-style.apply(state)
+style.apply()
 page = st.navigation(navigation.pages(state), position="sidebar", expanded=True)
 settings.show(state)
 board.strip(state)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from engine.plan import AxisMap, Kernel, Node, Value
-from engine.rows import Groups, Operation, broadcast_gradient, product_gradient
+from engine.rows import Groups, Operation, broadcast_gradient, factor_gradient
 from engine.types import Array, Index
 
 Words = tuple[str, ...]
@@ -108,12 +108,8 @@ def kernel(left: Words, right: Words, result: Words, sizes: dict[str, int]) -> K
     return general
 
 
-def _gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
-    return product_gradient(upstream, output, inputs[1 - which], which, 1 - which)
-
-
 def _affine_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
-    return broadcast_gradient(upstream, output, 2) if which == 2 else _gradient(upstream, output, inputs, which)
+    return broadcast_gradient(upstream, output, 2) if which == 2 else factor_gradient(upstream, output, inputs, which)
 
 
 def _affine_cell(node: Node, index: Index, groups: Groups) -> float:
@@ -126,7 +122,7 @@ def _dot(node: Node, index: Index, groups: Groups) -> float:
 
 
 ROWS: dict[str, Operation] = {
-    "contract": Operation(_contract, _dot, _gradient),
-    "matmul": Operation(_matmul, _dot, _gradient),
+    "contract": Operation(_contract, _dot, factor_gradient),
+    "matmul": Operation(_matmul, _dot, factor_gradient),
     "affine": Operation(_affine, _affine_cell, _affine_gradient),
 }

@@ -14,7 +14,7 @@ from engine.rows import (
     Groups,
     Operation,
     broadcast_gradient,
-    product_gradient,
+    factor_gradient,
     reshaper,
     same_axes,
 )
@@ -101,10 +101,6 @@ def _add_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], whi
     return broadcast_gradient(upstream, output, which)
 
 
-def _multiply_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
-    return product_gradient(upstream, output, inputs[1 - which], which, 1 - which)
-
-
 def _quotient_gradient(quotient: str) -> Derivative:
     """∂(a/b)/∂a = 1/b and ∂(a/b)/∂b = −(a/b)/b, summed where b was broadcast."""
     def derivative(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
@@ -153,7 +149,7 @@ def _scale_shift(operation: str, slot: int, inputs: tuple[Node, ...], attributes
 def _scale_shift_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
     if which == 2:
         return broadcast_gradient(upstream, output, which)
-    return product_gradient(upstream, output, inputs[1 - which], which, 1 - which)
+    return factor_gradient(upstream, output, inputs, which)
 
 
 ROWS: dict[str, Operation] = {
@@ -163,7 +159,7 @@ ROWS: dict[str, Operation] = {
     ),
     "add": Operation(_binary(np.add), each(np.add), _add_gradient),
     "subtract": Operation(_binary(np.subtract), each(np.subtract), _subtract_gradient),
-    "multiply": Operation(_binary(np.multiply), each(np.multiply), _multiply_gradient),
+    "multiply": Operation(_binary(np.multiply), each(np.multiply), factor_gradient),
     "divide": Operation(_binary(np.divide), each(np.divide), _quotient_gradient("divide")),
     "share": Operation(
         _binary(_share), each(lambda part, total: part / total if total else 0.0),

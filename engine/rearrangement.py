@@ -9,7 +9,7 @@ import numpy as np
 from engine.elementwise import scaled
 from engine.operands import pair_number
 from engine.plan import AxisMap, Kernel, Node, Value
-from engine.rows import Groups, Operation
+from engine.rows import Groups, Operation, added, copied
 from engine.types import Array, Index
 
 
@@ -134,10 +134,6 @@ def _rows_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], wh
     return upstream.builder.apply("pad_rows", upstream, **output.node.attributes)
 
 
-def _there_or_zero(node: Node, index: Index, groups: Groups) -> float:
-    return float(sum(groups[0]))
-
-
 def _concatenate(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
     """Build the first input followed by the second along one axis."""
     first, second = inputs
@@ -154,10 +150,6 @@ def _concatenate(operation: str, slot: int, inputs: tuple[Node, ...], attributes
         slot, operation, (first.slot, second.slot), first.axes, shape, (entries(0, start), entries(start, added)),
         kernel=lambda a, b: np.concatenate([a, b], axis=axis),
     )
-
-
-def _either(node: Node, index: Index, groups: Groups) -> float:
-    return float(sum(value for group in groups for value in group))
 
 
 def _split_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
@@ -227,10 +219,6 @@ def _placed(node: Node, index: Index, groups: Groups) -> float:
     return float(groups[0][0]) if here else 0.0
 
 
-def _copy(node: Node, index: Index, groups: Groups) -> float:
-    return float(groups[0][0])
-
-
 def _scattered(node: Node, index: Index, groups: Groups) -> float:
     return float(sum(value for value, token_id in zip(*groups, strict=True) if token_id == index[0]))
 
@@ -247,20 +235,16 @@ def is_first_member(node: Node, index: Index) -> bool:
     return index[-1] == first
 
 
-def _folded(node: Node, index: Index, groups: Groups) -> float:
-    return float(sum(groups[0]))
-
-
 ROWS: dict[str, Operation] = {
-    "lookup": Operation(_lookup, _copy, _lookup_gradient),
+    "lookup": Operation(_lookup, copied, _lookup_gradient),
     "scatter": Operation(_scatter, _scattered),
-    "rows": Operation(_rows, _copy, _rows_gradient),
-    "pad_rows": Operation(_pad_rows, _there_or_zero),
-    "concatenate": Operation(_concatenate, _either),
-    "split_heads": Operation(_split_heads, _copy, _split_gradient),
-    "merge_heads": Operation(_merge_heads, _copy, _merge_gradient),
-    "take": Operation(_take, _copy, _take_gradient),
+    "rows": Operation(_rows, copied, _rows_gradient),
+    "pad_rows": Operation(_pad_rows, added),
+    "concatenate": Operation(_concatenate, added),
+    "split_heads": Operation(_split_heads, copied, _split_gradient),
+    "merge_heads": Operation(_merge_heads, copied, _merge_gradient),
+    "take": Operation(_take, copied, _take_gradient),
     "place": Operation(_place, _placed),
     "rotate": Operation(_rotate, _turned, _rotate_gradient),
-    "fold_pairs": Operation(_fold_pairs, _folded),
+    "fold_pairs": Operation(_fold_pairs, added),
 }

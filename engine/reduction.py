@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.elementwise import scaled
 from engine.plan import AxisMap, Kernel, Node, Value
-from engine.rows import Build, Groups, Operation
+from engine.rows import Build, Groups, Operation, added, copied
 from engine.types import Array, Index
 
 
@@ -110,19 +110,11 @@ def _largest(node: Node, index: Index, groups: Groups) -> float:
     return 0.0 if largest == -np.inf else largest
 
 
-def _total(node: Node, index: Index, groups: Groups) -> float:
-    return float(sum(groups[0]))
-
-
-def _copy(node: Node, index: Index, groups: Groups) -> float:
-    return float(groups[0][0])
-
-
 ROWS: dict[str, Operation] = {
     "mean_square": Operation(_along(_mean_square_kernel), _mean_square, _mean_square_gradient),
     "mean": Operation(_along(_mean_kernel), _mean, _mean_gradient),
     "max": Operation(_along(_max_kernel), _largest),
-    "sum": Operation(_along(_sum_kernel), _total, _sum_gradient),
-    "collapse": Operation(_collapse, _total),
-    "expand": Operation(_expand, _copy),
+    "sum": Operation(_along(_sum_kernel), added, _sum_gradient),
+    "collapse": Operation(_collapse, added),
+    "expand": Operation(_expand, copied),
 }

@@ -62,6 +62,21 @@ def broadcast_gradient(upstream: Value, output: Value, which: int) -> Value:
     return upstream.builder.apply("collapse", upstream, kept=kept)
 
 
+def factor_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """The gradient of either of the first two inputs, where the output is their product or sums of it."""
+    return product_gradient(upstream, output, inputs[1 - which], which, 1 - which)
+
+
+def copied(node: Node, index: Index, groups: Groups) -> float:
+    """The cell is its only operand."""
+    return float(groups[0][0])
+
+
+def added(node: Node, index: Index, groups: Groups) -> float:
+    """The cell is the sum of all its operands, 0 where it has none."""
+    return float(sum(value for group in groups for value in group))
+
+
 def reshaper(entries: tuple[AxisMap, ...], out_shape: tuple[int, ...]) -> Callable[[Array], Array] | None:
     """How to view an input so that NumPy broadcasts it by axis name; None where it already does."""
     positions = [entry[1] for entry in entries]

@@ -85,7 +85,7 @@ class Drawing:
         """One box of a data-flow picture, with the last position's numbers in it."""
         shown, shape = None, ""
         if block.tensor is not None:
-            tensor = self.trace[block.tensor]
+            tensor = self.trace[self.tensor_name(block.tensor)]
             shape = naming.shape_text(tensor)
             place: Fixed = (("position", "last"),) if tensor.axes[-1] != "position" else ()
             shown = self.grid(Grid(block.tensor, columns=tensor.axes[-1], fixed=place))
@@ -93,7 +93,7 @@ class Drawing:
         return {
             "id": block.id, "label": self.say(block.label), "shape": shape, "lesson": block.lesson,
             "cells": shown, "group": self.say_with("layer_number", layer) if layer else None,
-            "hue": naming.hue(block.tensor or ""), "from": block.branch, "operator": block.operator,
+            "hue": naming.hue(self.tensor_name(block.tensor or "")), "from": block.branch, "operator": block.operator,
         }
 
     def grid(self, spec: Grid) -> str:
@@ -187,7 +187,7 @@ class Drawing:
     def _place(self, axis: str, place: int | str) -> int:
         if place == "last":
             return len(self.view.ids) - 1
-        return self.view.head if place == "head" else int(place)
+        return int(place)
 
     @staticmethod
     def _is_free(axis: str, spec: Grid, fixed: dict[str, int]) -> bool:

@@ -9,8 +9,7 @@ from ui.layout import Block
 def blocks(scope: str, config: ModelConfig, layer: int) -> list[Block]:
     """The boxes of the whole model (`model`) or of one layer (`layer`), from input to output."""
     if scope == "layer":
-        before = "embedding.output" if layer == 0 else f"layers.{layer - 1}.output"
-        return [Block("input", "flow_layer_input", "layers", before), *_inside(layer)]
+        return [Block("input", "flow_layer_input", "layers", "{input}"), *_inside(layer)]
     layers = [block for number in range(config.layers) for block in _summary(number)]
     return [
         Block("ids", "flow_ids", "embedding", "input_ids"),

@@ -87,7 +87,9 @@ def _edited(frame: Frame, state: State, trace: Trace) -> dict[str, list[int]]:
 
 def _message(state: State, trace: Trace, baseline: Trace) -> dict[str, str] | None:
     """What the reader should know: the outcome of the last event, else what is odd about the numbers."""
-    kind, words = state.message or _oddity(state, trace, baseline)
+    if state.message is not None:
+        return {"kind": state.message[0], "text": state.message[1]}
+    kind, words = _oddity(state, trace, baseline)
     return {"kind": kind, "text": words} if words and words != state.dismissed else None
 
 

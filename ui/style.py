@@ -6,7 +6,6 @@ from functools import lru_cache
 
 import streamlit as st
 
-from ui.state import State
 from ui.text import ASSETS
 
 
@@ -16,6 +15,6 @@ def _sheet() -> str:
     return "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
 
 
-def apply(state: State) -> None:
+def apply() -> None:
     """Put the style sheet in place."""
     st.html(f"<style>{_sheet()}</style>")

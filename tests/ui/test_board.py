@@ -718,3 +718,16 @@ def test_a_number_that_ran_over_is_named_even_where_the_logits_stay_finite() -> 
     assert np.isfinite(state.trace["logits"].data).all()
     message = alive("lm_head", state)["message"]
     assert message == {"kind": "error", "text": say("en", "not_finite_now", name="final_norm.mean_square")}
+
+
+def test_what_was_dismissed_stays_away_but_an_outcome_is_always_said() -> None:
+    state = reader()
+    edit(state, "sqrt_head_size", (), 0.0)
+    shown = alive("scores", state)["message"]
+    send(state, "dismiss", text=shown["text"])
+    assert alive("scores", state)["message"] is None
+    for _ in range(2):
+        edit(state, WQ, (0, 0), "nan")
+        refused = alive("scores", state)["message"]
+        assert refused["kind"] == "error"
+        send(state, "dismiss", text=refused["text"])
