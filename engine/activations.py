@@ -36,6 +36,11 @@ def normal_cdf(x: Any) -> Any:
     return 0.5 * (1.0 + np.asarray(_ERF(scaled_x), dtype=scaled_x.dtype))
 
 
+def normal_density(x: Any) -> Any:
+    """φ(x) = exp(−x²/2) / √(2π), the derivative of `normal_cdf`."""
+    return np.exp(-0.5 * np.square(x)) / sqrt(2.0 * pi)
+
+
 def gelu_erf(x: Any) -> Any:
     """x · Φ(x). Source: Hendrycks & Gimpel 2016."""
     return x * normal_cdf(x)
@@ -43,7 +48,7 @@ def gelu_erf(x: Any) -> Any:
 
 def gelu_erf_slope(x: Any) -> Any:
     """Φ(x) + x · φ(x)."""
-    return normal_cdf(x) + x * np.exp(-0.5 * np.square(x)) / sqrt(2.0 * pi)
+    return normal_cdf(x) + x * normal_density(x)
 
 
 def relu_squared(x: Any) -> Any:
@@ -89,7 +94,14 @@ def _relu_squared_slope(x: Value, y: Value) -> Value:
     return scaled(x.builder.apply("relu", x), 2.0)
 
 
+def _tanh_slope(x: Value, y: Value) -> Value:
+    return x.builder.apply("soft_cap_slope", x, cap=1.0)
+
+
 ROWS: dict[str, Operation] = {
+    "tanh": Operation(unary(np.tanh), each(np.tanh), times(_tanh_slope)),
+    "normal_cdf": _row(normal_cdf, "normal_density"),
+    "normal_density": Operation(unary(normal_density), each(normal_density)),
     "gelu_tanh": _row(gelu_tanh, "gelu_tanh_slope"),
     "gelu_tanh_slope": Operation(unary(gelu_tanh_slope), each(gelu_tanh_slope)),
     "gelu_erf": _row(gelu_erf, "gelu_erf_slope"),

@@ -19,13 +19,13 @@ def rms_norm(scope: Scope, weight: Value | None, epsilon: Value, x: Value) -> Va
 
 
 def layer_norm(scope: Scope, weight: Value, bias: Value, epsilon: Value, x: Value) -> Value:
-    """output = (x − mean) / √(variance + ε) · weight + bias over the C features of one position.
+    """output = (x − mean) / √(variance + ε) · weight + bias over the last axis, usually a position's C features.
 
     The variance divides by C, not C − 1; ε stands under the root. Source: Ba et al. 2016.
     """
-    mean = scope.record("mean", scope.builder.apply("mean", x, axis="feature"))
+    mean = scope.record("mean", scope.builder.apply("mean", x, axis=x.axes[-1]))
     centered = scope.record("centered", x - mean)
-    variance = scope.record("variance", scope.builder.apply("mean_square", centered, axis="feature"))
+    variance = scope.record("variance", scope.builder.apply("mean_square", centered, axis=x.axes[-1]))
     std = scope.record("std", scope.builder.apply("root", variance, epsilon))
     normalized = scope.record("normalized", centered / std)
     return scope.record("output", scope.builder.apply("scale_shift", normalized, weight, bias))

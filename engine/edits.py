@@ -11,7 +11,6 @@ import numpy as np
 
 from engine.errors import EditError
 from engine.plan import Node, Plan
-from engine.types import Array
 
 Part = int | slice
 # axes whose length depends on the sentence: an index beyond them is kept and inactive
@@ -115,18 +114,3 @@ def _active(edit: Edit, node: Node) -> bool:
                 name=edit.name, index=edit.index, shape=node.shape,
             )
     return True
-
-
-def overlay(array: Array, edits: Sequence[Edit]) -> tuple[Array, Array]:
-    """Return a copy of `array` with the edits laid over it, and a mask of the cells they cover.
-
-    Raises `EditError` for a value that is finite but too large for the array's float32.
-    """
-    edited, covered = np.array(array), np.zeros(array.shape, dtype=bool)
-    for edit in edits:
-        if isfinite(edit.value) and not np.isfinite(array.dtype.type(edit.value)):
-            raise EditError("not_finite", f"{edit.name}: {edit.value} is not finite in {array.dtype}",
-                            name=edit.name, value=edit.value)
-        edited[edit.index] = edit.value
-        covered[edit.index] = True
-    return edited, covered

@@ -20,6 +20,9 @@ from engine.rows import (
 )
 from engine.types import Array, Index
 
+# the order in which a few dozen products are added up moves a sum by far fewer steps of the last digit
+ROUNDING_STEPS = 4096
+
 
 def unary(kernel: Kernel) -> Build:
     """Build a node whose cells are a function of the cell at the same place."""
@@ -92,6 +95,19 @@ def _share(part: Array, total: Array) -> Array:
     return np.where(empty, 0.0, part / np.where(empty, 1.0, total)).astype(part.dtype, copy=False)
 
 
+def difference(left: Any, right: Any) -> Any:
+    """left − right, and 0 where the two agree to rounding: within 4096 ε of the larger, or of 1."""
+    gap = left - right
+    size = np.maximum(np.maximum(np.abs(left), np.abs(right)), 1.0)
+    return np.where(np.abs(gap) < ROUNDING_STEPS * np.finfo(np.asarray(gap).dtype).eps * size, 0.0, gap)
+
+
+def _skewness(third: Array, variance: Array) -> Array:
+    """third / variance^1.5, and 0 where nothing varies."""
+    flat = variance == 0
+    return np.where(flat, 0.0, third / np.where(flat, 1.0, variance) ** 1.5).astype(third.dtype, copy=False)
+
+
 def _subtract_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
     passed = broadcast_gradient(upstream, output, which)
     return passed if which == 0 else scaled(passed, -1.0)
@@ -122,6 +138,14 @@ def times(slope: Callable[[Value, Value], Value]) -> Derivative:
     def derivative(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
         return upstream * slope(inputs[0], output)
     return derivative
+
+
+def _skewness_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """∂(t/v^1.5)/∂t = 1/v^1.5 and ∂/∂v = −1.5 · (t/v^1.5)/v."""
+    builder = upstream.builder
+    if which == 0:
+        return builder.apply("skewness", upstream, inputs[1])
+    return upstream * builder.apply("share", scaled(output, -1.5), inputs[1])
 
 
 def _scale_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
@@ -159,11 +183,19 @@ ROWS: dict[str, Operation] = {
     ),
     "add": Operation(_binary(np.add), each(np.add), _add_gradient),
     "subtract": Operation(_binary(np.subtract), each(np.subtract), _subtract_gradient),
+    "difference": Operation(_binary(difference), each(difference), _subtract_gradient),
     "multiply": Operation(_binary(np.multiply), each(np.multiply), factor_gradient),
     "divide": Operation(_binary(np.divide), each(np.divide), _quotient_gradient("divide")),
     "share": Operation(
         _binary(_share), each(lambda part, total: part / total if total else 0.0),
         _quotient_gradient("share"),
+    ),
+    "skewness": Operation(
+        _binary(_skewness), each(lambda third, variance: third / variance**1.5 if variance else 0.0),
+        _skewness_gradient,
+    ),
+    "at_least": Operation(
+        _binary(lambda x, least: (x >= least).astype(x.dtype)), each(lambda x, least: x >= least)
     ),
     "root": Operation(
         _binary(lambda square, epsilon: np.sqrt(square + epsilon)),

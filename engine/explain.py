@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -45,6 +46,8 @@ class Cell:
     op: str
     terms: tuple[Term, ...]
     computed: Cell | None = None
+    # operands left out because the caller asked for a few only
+    omitted: int = 0
 
     def evaluate(self) -> float:
         """Recompute the value from the numbers in `terms` alone."""
@@ -56,36 +59,44 @@ class Cell:
             return OPERATIONS[self.op].arithmetic(self.tensor.node, self.index, groups)
 
 
-def explain(trace: TensorMap, tensor: str | Tensor, index: Sequence[int]) -> Cell:
+def explain(trace: TensorMap, tensor: str | Tensor, index: Sequence[int], most: int | None = None) -> Cell:
     """Return the cell `index` of a tensor of a trace, or of the mapping that `gradient` returns.
 
-    `tensor` is a name or a Tensor, so that unnamed steps are in reach. Raises `EditError` for an
-    unknown name or an index outside the tensor.
+    `tensor` is a name or a Tensor, so that unnamed steps are in reach. With `most`, a cell that is
+    a sum over more numbers lists the first so many of each input and counts the rest in `omitted`.
+    Raises `EditError` for an unknown name or an index outside the tensor.
     """
     found = trace.get(tensor) if isinstance(tensor, str) else tensor
     if found is None:
         raise EditError("unknown_name", f"there is no tensor {tensor}", name=tensor)
     where = checked_index(found, index)
-    value = _number(found, where)
+    value = found.number(where)
     if found.overridden:
         replaced = found.inputs[0]
-        if found.recording.overrides[found.slot].covered[where]:
+        if found.recording.covers(found.slot, where):
             return Cell(found, where, value, "override", (Term(value, found, where, 0),),
-                        explain(trace, replaced, where))
-        return Cell(found, where, value, replaced.op, _terms(replaced, where))
+                        explain(trace, replaced, where, most))
+        return _made(found, replaced, where, value, most)
     if found.op in LEAVES:
         return Cell(found, where, value, found.op, (Term(value, found, where, 0),))
-    return Cell(found, where, value, found.op, _terms(found, where))
+    return _made(found, found, where, value, most)
 
 
-def _terms(tensor: Tensor, index: Index) -> tuple[Term, ...]:
-    groups = operand_cells(tensor.node, index, tensor.recording.ids())
-    return tuple(
-        Term(_number(source, cell), source, cell, number)
-        for number, (source, cells) in enumerate(zip(tensor.inputs, groups, strict=True))
-        for cell in cells
+def _made(tensor: Tensor, maker: Tensor, index: Index, value: float, most: int | None) -> Cell:
+    """A computed cell; `maker` is the tensor that has its operation and its operands."""
+    groups = operand_cells(maker.node, index, maker.recording.ids(), most)
+    terms = tuple(
+        term for number, (source, cells) in enumerate(zip(maker.inputs, groups, strict=True))
+        for term in _terms(source, cells, number)
     )
+    omitted = 0 if most is None else max(prod(maker.node.summed) - most, 0)
+    return Cell(tensor, index, value, maker.op, terms, omitted=omitted)
 
 
-def _number(tensor: Tensor, index: Index) -> float:
-    return float(tensor.data[index])
+def _terms(source: Tensor, cells: Sequence[Index], number: int) -> Iterator[Term]:
+    """The operands that one input gives, read together."""
+    if not cells:
+        return
+    flat = np.ravel_multi_index(tuple(np.array(cells).reshape(len(cells), -1).T), source.shape) if source.shape else [0]
+    for value, cell in zip(source.take(np.asarray(flat)).tolist(), cells, strict=True):
+        yield Term(float(value), source, cell, number)

@@ -41,7 +41,7 @@ def embed(scope: Scope, config: ModelConfig, batch: int, length: int, past: int)
         return tokens
     assert config.max_positions is not None
     places = scope.parameter(
-        "position_embedding.weight", ("position", "feature"), (config.max_positions, config.hidden_size)
+        "position_embedding.weight", ("place", "feature"), (config.max_positions, config.hidden_size)
     )
     positions = scope.record("position_embedding.output", scope.builder.apply("rows", places, first=past, count=length))
     return scope.record("embedding.sum", tokens + positions)

@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.errors import EditError
 from engine.operations import OPERATIONS
+from engine.overlays import SparseOverlay
 from engine.plan import Builder, Node, Plan, Value
 from engine.recording import Recording, TensorMap, checked_index
 from engine.trace import Trace
@@ -38,22 +39,29 @@ def gradient(trace: Trace, name: str, index: Sequence[int]) -> TensorMap:
         raise EditError("unknown_name", f"there is no tensor {name}", name=name)
     target = trace[name]
     where = checked_index(target, index)
-    overrides = trace.recording.overrides
-    backward = backward_plan(trace.recording.plan, target.slot, frozenset(overrides), trace.model.dtype.str)
+    forward = trace.recording
+    overridden = frozenset({*forward.overrides, *forward.changes})
+    backward = backward_plan(forward.plan, target.slot, overridden, trace.model.dtype.str)
     seed = np.zeros(target.shape, dtype=trace.model.dtype)
     seed[where] = 1.0
-    values: list[Any] = [*trace.recording.values, *[None] * (len(backward.plan.nodes) - backward.start)]
+    values: list[Any] = [*forward.values, *[None] * (len(backward.plan.nodes) - backward.start)]
     for node in backward.plan.nodes[backward.start:]:
         if node.constant is not None:
             values[node.slot] = node.constant
     values[backward.seed] = seed
     for slot, leaf in backward.keeps.items():
-        values[leaf] = (~overrides[slot].covered).astype(seed.dtype)
+        override = forward.override(slot)
+        assert override is not None
+        values[leaf] = (~override.covered).astype(seed.dtype)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for slot, kernel, inputs in backward.plan.steps:
-            if slot >= backward.start:
-                values[slot] = kernel(*[values[number] for number in inputs])
-    return TensorMap(Recording(backward.plan, values, overrides), backward.gradients)
+            if slot < backward.start:
+                continue
+            for number in inputs:
+                if number in forward.plan.deferred or isinstance(values[number], SparseOverlay):
+                    values[number] = forward.data(number)
+            values[slot] = kernel(*[values[number] for number in inputs])
+    return TensorMap(Recording(backward.plan, values, forward.overrides, forward.changes), backward.gradients)
 
 
 @lru_cache(maxsize=64)
@@ -76,7 +84,7 @@ def backward_plan(plan: Plan, target: int, overridden: frozenset[int], dtype: st
         _pass_on(builder, plan, slot, _kept(builder, current, total, overridden, keeps), arrived)
     first_names = ((name, str(plan.nodes[slot].name)) for name, slot in plan.names.items())
     in_order = {name: gradients[first] for name, first in first_names if first in gradients}
-    return BackwardPlan(builder.finish(), len(plan.nodes), seed.node.slot, keeps, in_order)
+    return BackwardPlan(builder.finish(plan.deferred), len(plan.nodes), seed.node.slot, keeps, in_order)
 
 
 def _kept(builder: Builder, node: Node, total: Value, overridden: frozenset[int], keeps: dict[int, int]) -> Value:

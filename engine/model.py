@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -53,10 +53,6 @@ class Model:
     def dtype(self) -> np.dtype[np.floating]:
         """float64, or float32 where every parameter is."""
         return self.parameters["embedding.weight"].dtype
-
-    def with_config(self, **changes: object) -> Model:
-        """The same parameters under a configuration with some choices changed."""
-        return Model(replace(self.config, **changes), self.parameters, self.tokenizer)  # type: ignore[arg-type]
 
 
 def _frozen(array: Array, dtype: np.dtype[np.floating]) -> Array:

@@ -13,18 +13,19 @@ both members of pair k.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import islice, product
 
 from engine.plan import AxisMap, Node
 from engine.types import Array, Index
 
 
-def operand_cells(node: Node, index: Index, ids: Array | None) -> list[list[Index]]:
+def operand_cells(node: Node, index: Index, ids: Array | None, most: int | None = None) -> list[list[Index]]:
     """For every input of `node`, the indices of the cells that `node[index]` is computed from.
 
-    Inputs that are summed over together list their cells in the same order.
+    Inputs that are summed over together list their cells in the same order; of a sum over more
+    than `most` terms, the first so many.
     """
-    sums = list(product(*(range(size) for size in node.summed)))
+    sums = list(islice(product(*(range(size) for size in node.summed)), most))
     return [
         [cell for assignment in sums for cell in _cells(entries, index, assignment, ids)]
         for entries in node.maps

@@ -15,6 +15,9 @@ import numpy as np
 
 from engine.types import Array
 
+# rows of a vocabulary beyond which its tensors are computed when somebody looks
+LARGE_VOCABULARY = 4096
+
 Kernel = Callable[..., Array]
 
 # How one axis of an input is found from the index of an output cell (see `operands.py`).
@@ -40,12 +43,17 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Nodes in order of computation; `names` finds the slot of a named tensor."""
+    """Nodes in order of computation; `names` finds the slot of a named tensor.
+
+    A run carries out `steps`. What stands on a large vocabulary, and all that is made from it, is
+    `deferred`: computed when somebody looks (`engine/deferred.py`).
+    """
 
     nodes: tuple[Node, ...]
     names: Mapping[str, int]
     steps: tuple[tuple[int, Kernel, tuple[int, ...]], ...]
     leaves: tuple[int, ...]
+    deferred: frozenset[int] = frozenset()
 
 
 class Value:
@@ -118,7 +126,7 @@ class Builder:
         node = OPERATIONS[operation].build(
             operation, len(self.nodes), tuple(value.node for value in inputs), attributes
         )
-        return self.append(node)
+        return self.append(replace(node, attributes={**attributes, **node.attributes}))
 
     def append(self, node: Node) -> Value:
         """Add a node behind the others."""
@@ -150,14 +158,29 @@ class Builder:
             raise ValueError(f"{name} is recorded twice")
         self.names[name] = slot
 
-    def finish(self) -> Plan:
-        """Freeze what was collected."""
+    def finish(self, deferred: frozenset[int] | None = None) -> Plan:
+        """Freeze what was collected; `deferred` says what a run leaves out, else the vocabulary decides."""
         in_order = dict(sorted(self.names.items(), key=lambda item: item[1]))
+        left_out = self._deferred() if deferred is None else deferred
         steps = tuple(
-            (node.slot, node.kernel, node.inputs) for node in self.nodes if node.kernel is not None
+            (node.slot, node.kernel, node.inputs) for node in self.nodes
+            if node.kernel is not None and node.slot not in left_out
         )
         leaves = tuple(node.slot for node in self.nodes if node.kernel is None)
-        return Plan(tuple(self.nodes), MappingProxyType(in_order), steps, leaves)
+        return Plan(tuple(self.nodes), MappingProxyType(in_order), steps, leaves, left_out)
+
+    def _deferred(self) -> frozenset[int]:
+        found: set[int] = set()
+        for node in self.nodes:
+            if node.kernel is not None and (_is_large(node) or not found.isdisjoint(node.inputs)):
+                found.add(node.slot)
+        return frozenset(found)
+
+
+def _is_large(node: Node) -> bool:
+    return any(
+        axis == "vocabulary" and size > LARGE_VOCABULARY for axis, size in zip(node.axes, node.shape, strict=True)
+    )
 
 
 class Scope:

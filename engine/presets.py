@@ -1,9 +1,10 @@
-"""The built-in models: the article's own, and a scratch model with room to play."""
+"""The built-in models: those of the two articles, and a scratch model with room to play."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -14,12 +15,18 @@ from engine.model import Model
 from engine.tokenizer import WordTokenizer
 from engine.types import Array
 
-NAMES = ("cats", "scratch")
-SENTENCES: Mapping[str, str] = MappingProxyType({"cats": "Cats sit on", "scratch": "red fox and red fox"})
-CANDIDATES: Mapping[str, tuple[int, ...]] = MappingProxyType({"cats": (90, 91, 92), "scratch": ()})
+NAMES = ("cats", "today", "scratch")
+SENTENCES: Mapping[str, str] = MappingProxyType({
+    "cats": "Cats sit on", "today": "今天天气真", "scratch": "red fox and red fox",
+})
+CANDIDATES: Mapping[str, tuple[int, ...]] = MappingProxyType({
+    "cats": (90, 91, 92), "today": (5120, 6144, 7168), "scratch": (),
+})
 LARGEST_SEED = 9999
 
 _CATS_WORDS = {12: "Cats", 45: "sit", 78: "on", 90: "mats", 91: "chairs", 92: "volcano"}
+_TODAY_WORDS = {1024: "今", 2048: "天", 3072: "气", 4096: "真", 5120: "好", 6144: "棒", 7168: "差"}
+_TODAY_FILE = Path(__file__).parent.parent / "assets" / "presets" / "today.npz"
 _SCRATCH_WORDS = dict(enumerate(
     "red blue fox owl and or runs sleeps here there now then one two we they".split()
 ))
@@ -34,6 +41,8 @@ def load(name: str, seed: int = 1) -> Model:
         raise ConfigError("preset", f"no preset {name!r}; there are {NAMES}", preset=name, presets=NAMES)
     if not 0 <= seed <= LARGEST_SEED:
         raise ConfigError("seed", f"seed {seed} is outside 0…{LARGEST_SEED}", seed=seed, last=LARGEST_SEED)
+    if name == "today":
+        return _today()
     return _cats() if name == "cats" else _scratch(seed)
 
 
@@ -59,6 +68,25 @@ def _cats() -> Model:
     parameters = {name: fixed[name.rpartition(".")[2]] for name in config.parameter_shapes()}
     tables = {"embedding.weight": embedding, "lm_head.weight": head}
     return Model(config, parameters | tables, WordTokenizer(256, _CATS_WORDS))
+
+
+@lru_cache(maxsize=1)
+def _today() -> Model:
+    """The 今天天气真 model: a GPT-2 block whose weights were solved so that the printed numbers come true.
+
+    Source: second article, 4.1; `tools/make_today.py` solves. Rows of tokens without a part in it are zero.
+    """
+    config = ModelConfig(
+        vocab_size=50257, hidden_size=12, layers=1, heads=1, mlp_size=48, norm="layernorm",
+        norm_epsilon=1e-5, positions="learned", max_positions=32, activation="gelu_tanh", bias=True,
+        tied_head=True, dropout=0.1,
+    )
+    with np.load(_TODAY_FILE, allow_pickle=False) as stored:
+        parameters = dict(stored)
+    table = np.zeros((config.vocab_size, config.hidden_size))
+    table[parameters.pop("embedding.rows")] = parameters.pop("embedding.values")
+    tokenizer = WordTokenizer(config.vocab_size, _TODAY_WORDS, characters=True)
+    return Model(config, {**parameters, "embedding.weight": table}, tokenizer)
 
 
 @lru_cache(maxsize=32)

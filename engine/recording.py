@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import index as whole
 from typing import Any
 
 import numpy as np
 
+from engine import deferred
+from engine.edits import Edit
 from engine.errors import EditError
+from engine.overlays import overlay
 from engine.plan import Node, Plan
 from engine.types import Array, Index
 
@@ -24,18 +27,79 @@ class Override:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """A plan with the numbers of one run."""
+    """A plan with the numbers of one run.
+
+    `values` has none for what is deferred; `changes` are the edits of deferred tensors, by slot.
+    """
 
     plan: Plan
     values: Sequence[Array]
     overrides: Mapping[int, Override]
+    changes: Mapping[int, tuple[Edit, ...]] = field(default_factory=dict)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the run's numbers."""
+        return next(self.values[slot].dtype for slot in self.plan.leaves if self.plan.nodes[slot].operation != "ids")
 
     def data(self, slot: int, computed: bool = False) -> Array:
         """The array of a slot, frozen: as it stands, or as it was computed before an override."""
+        if slot in self.plan.deferred:
+            return self.freeze(deferred.whole(self, slot, computed))
         override = self.overrides.get(slot)
-        array = np.asarray(override.computed if computed and override else self.values[slot])
+        return self.freeze(np.asarray(override.computed if computed and override else self.values[slot]))
+
+    def take(self, slot: int, flat: Array) -> Array:
+        """The numbers of a slot at flat indices, row-major; nothing larger than these is made."""
+        if slot in self.plan.deferred:
+            return deferred.take(self, slot, flat)
+        return self.values[slot].take(flat)
+
+    def row(self, slot: int, batch: int, position: int) -> Array:
+        """The numbers [...] of a tensor [batch, position, ...] at one position."""
+        if slot in self.plan.deferred:
+            return deferred.part(self, slot, (batch, position))[0, 0]
+        return np.asarray(self.values[slot][batch, position])
+
+    def number(self, slot: int, index: Index, computed: bool = False) -> float:
+        """One cell of a slot."""
+        if slot in self.plan.deferred:
+            return deferred.number(self, slot, index, computed)
+        override = self.overrides.get(slot)
+        if computed and override:
+            return float(override.computed[index])
+        node = self.plan.nodes[slot]
+        return float(self.values[slot].take(np.array([np.ravel_multi_index(index, node.shape)]))[0])
+
+    def override(self, slot: int) -> Override | None:
+        """What edits of a computed tensor replaced, if there are any."""
+        if slot not in self.changes:
+            return self.overrides.get(slot)
+        computed = self.data(slot, computed=True)
+        return Override(computed, overlay(computed, self.changes[slot])[1])
+
+    def is_overridden(self, slot: int) -> bool:
+        """Whether cells of a computed tensor have been set by hand."""
+        return slot in self.overrides or slot in self.changes
+
+    def covers(self, slot: int, index: Index) -> bool:
+        """Whether an edit of a computed tensor sets that cell."""
+        if slot in self.changes:
+            return deferred.covers(self, slot, index)
+        return slot in self.overrides and bool(self.overrides[slot].covered[index])
+
+    def shares(self, slot: int, other: Recording) -> bool:
+        """Whether another run of the plan has the very same numbers there, so that nothing needs comparing."""
+        if slot not in self.plan.deferred:
+            return self.values[slot] is other.values[slot]
+        return self.changes.get(slot) == other.changes.get(slot) and all(
+            self.shares(source, other) for source in self.plan.nodes[slot].inputs
+        )
+
+    @staticmethod
+    def freeze(array: Array) -> Array:
+        """The array made read-only, with those that it is a view of."""
         frozen: Any = array
-        # a read-only view may stand on an array that is not
         while isinstance(frozen, np.ndarray):
             frozen.flags.writeable = False
             frozen = frozen.base
@@ -67,6 +131,22 @@ class Tensor:
         """The numbers, read-only."""
         return self.recording.data(self.slot, self.computed)
 
+    def take(self, flat: Array) -> Array:
+        """The numbers at flat indices, row-major; of a large tensor nothing else is made."""
+        return self.recording.take(self.slot, flat)
+
+    def row(self, batch: int, position: int) -> Array:
+        """The numbers [...] of a tensor [batch, position, ...] at one position."""
+        return self.recording.row(self.slot, batch, position)
+
+    def number(self, index: Index) -> float:
+        """The number of one cell."""
+        return self.recording.number(self.slot, index, self.computed)
+
+    def shares(self, other: Tensor) -> bool:
+        """Whether another run's tensor of the same slot is the very same numbers."""
+        return self.recording.shares(self.slot, other.recording)
+
     @property
     def axes(self) -> tuple[str, ...]:
         """One name per dimension of `data`."""
@@ -88,9 +168,14 @@ class Tensor:
         return "override" if self.overridden else self.node.operation
 
     @property
+    def is_deferred(self) -> bool:
+        """Whether its numbers are made when somebody looks."""
+        return self.slot in self.recording.plan.deferred
+
+    @property
     def overridden(self) -> bool:
         """Whether cells of this computed tensor have been set by hand."""
-        return not self.computed and self.slot in self.recording.overrides
+        return not self.computed and self.recording.is_overridden(self.slot)
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:

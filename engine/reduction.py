@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from math import log, prod, sqrt
 from typing import Any
 
 import numpy as np
 
-from engine.elementwise import scaled
+from engine.elementwise import each, scaled, unary
 from engine.plan import AxisMap, Kernel, Node, Value
 from engine.rows import Build, Groups, Operation, added, copied
 from engine.types import Array, Index
@@ -34,6 +35,10 @@ def _mean_square_kernel(axis: int, size: int) -> Kernel:
     return lambda x: np.vecdot(x, x, axis=axis) / size  # type: ignore[call-overload]
 
 
+def _mean_cube_kernel(axis: int, size: int) -> Kernel:
+    return lambda x: np.add.reduce(x * x * x, axis=axis) / size
+
+
 def _mean_kernel(axis: int, size: int) -> Kernel:
     return lambda x: np.add.reduce(x, axis=axis) / size
 
@@ -48,6 +53,29 @@ def _max_kernel(axis: int, size: int) -> Kernel:
 
 def _sum_kernel(axis: int, size: int) -> Kernel:
     return lambda x: np.add.reduce(x, axis=axis)
+
+
+def _length_kernel(axis: int, size: int) -> Kernel:
+    # NumPy's stubs leave out vecdot's axis
+    return lambda x: np.sqrt(np.vecdot(x, x, axis=axis))  # type: ignore[call-overload]
+
+
+def _entropy_kernel(axis: int, size: int) -> Kernel:
+    def kernel(x: Array) -> Array:
+        # p · ln p goes to 0 with p, which NumPy would call NaN
+        return np.asarray(-np.add.reduce(x * np.log(np.where(x > 0, x, 1.0)), axis=axis))
+    return kernel
+
+
+def _entropy_slope(x: Array) -> Array:
+    return np.where(x > 0, -1.0 - np.log(np.where(x > 0, x, 1.0)), 0.0)
+
+
+def _deviation(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+    """Build √(mean of (x − mean of x)²) over all cells."""
+    (x,) = inputs
+    entries = tuple(("sum", number) for number in range(len(x.axes)))
+    return Node(slot, operation, (x.slot,), (), (), (entries,), x.shape, kernel=lambda array: np.std(array))
 
 
 def _collapse(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
@@ -97,12 +125,54 @@ def _mean_square_gradient(upstream: Value, output: Value, inputs: tuple[Value, .
     return scaled(x * upstream, 2.0 / x.size(output.node.attributes["axis"]))
 
 
+def _mean_cube_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """∂(Σx³/C)/∂xᵢ = 3xᵢ²/C."""
+    (x,) = inputs
+    return scaled(x * x * upstream, 3.0 / x.size(output.node.attributes["axis"]))
+
+
+def _length_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """∂√(Σx²)/∂xᵢ = xᵢ / √(Σx²), and 0 for a vector of zeros."""
+    direction = upstream.builder.apply("share", inputs[0], output)
+    return _sum_gradient(upstream, output, inputs, which) * direction
+
+
+def _entropy_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """∂(−Σp·ln p)/∂pᵢ = −1 − ln pᵢ; 0 where p is 0, so that what softmax passes on stays finite."""
+    return _sum_gradient(upstream, output, inputs, which) * upstream.builder.apply("entropy_slope", inputs[0])
+
+
+def _deviation_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """∂σ/∂xᵢ = (xᵢ − mean) / (n · σ)."""
+    (x,) = inputs
+    count = prod(x.shape)
+    mean = scaled(upstream.builder.apply("collapse", x, kept=()), 1.0 / count)
+    return scaled(upstream.builder.apply("share", x - mean, output), 1.0 / count) * upstream
+
+
 def _mean_square(node: Node, index: Index, groups: Groups) -> float:
     return float(sum(x * x for x in groups[0]) / len(groups[0]))
 
 
+def _mean_cube(node: Node, index: Index, groups: Groups) -> float:
+    return float(sum(x * x * x for x in groups[0]) / len(groups[0]))
+
+
 def _mean(node: Node, index: Index, groups: Groups) -> float:
     return float(sum(groups[0]) / len(groups[0]))
+
+
+def _length(node: Node, index: Index, groups: Groups) -> float:
+    return sqrt(sum(x * x for x in groups[0]))
+
+
+def _entropy(node: Node, index: Index, groups: Groups) -> float:
+    return -sum(x * log(x) for x in groups[0] if x > 0)
+
+
+def _spread(node: Node, index: Index, groups: Groups) -> float:
+    mean = _mean(node, index, groups)
+    return sqrt(sum((x - mean) ** 2 for x in groups[0]) / len(groups[0]))
 
 
 def _largest(node: Node, index: Index, groups: Groups) -> float:
@@ -112,9 +182,14 @@ def _largest(node: Node, index: Index, groups: Groups) -> float:
 
 ROWS: dict[str, Operation] = {
     "mean_square": Operation(_along(_mean_square_kernel), _mean_square, _mean_square_gradient),
+    "mean_cube": Operation(_along(_mean_cube_kernel), _mean_cube, _mean_cube_gradient),
     "mean": Operation(_along(_mean_kernel), _mean, _mean_gradient),
     "max": Operation(_along(_max_kernel), _largest),
     "sum": Operation(_along(_sum_kernel), added, _sum_gradient),
+    "length": Operation(_along(_length_kernel), _length, _length_gradient),
+    "entropy": Operation(_along(_entropy_kernel), _entropy, _entropy_gradient),
+    "entropy_slope": Operation(unary(_entropy_slope), each(_entropy_slope)),
+    "deviation": Operation(_deviation, _spread, _deviation_gradient),
     "collapse": Operation(_collapse, added),
     "expand": Operation(_expand, copied),
 }

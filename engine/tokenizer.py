@@ -15,14 +15,20 @@ LONGEST_NUMBER = 18
 
 # an id may be written as the app shows it, #7
 _WHOLE = re.compile(r"#?(-?[0-9]+)")
+# a number, or a single character
+_PIECE = re.compile(r"#?-?[0-9]+|.")
 
 
 @dataclass(frozen=True, eq=False)
 class WordTokenizer:
-    """A dictionary of words, read without regard to case; a whole number stands for itself as an id."""
+    """A dictionary of words, read without regard to case; a whole number stands for itself as an id.
+
+    With `characters`, every word is one character, and a text need not put spaces between them.
+    """
 
     vocab_size: int
     words: Mapping[int, str]
+    characters: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "words", MappingProxyType(dict(self.words)))
@@ -35,9 +41,7 @@ class WordTokenizer:
         ids_by_word = {word.casefold(): token_id for token_id, word in self.words.items()}
         ids = []
         # full-width digits, commas and spaces of a Chinese keyboard become the plain ones
-        for part in re.split(r"[\s,、;\[\]]+", unicodedata.normalize("NFKC", text)):
-            if not part:
-                continue
+        for part in self._split(unicodedata.normalize("NFKC", text)):
             number = _WHOLE.fullmatch(part)
             if number:
                 ids.append(self._id(number[1]))
@@ -52,6 +56,12 @@ class WordTokenizer:
             raise InputError("empty", "the sentence has no token; give at least one")
         return ids
 
+    def _split(self, text: str) -> list[str]:
+        parts = [part for part in re.split(r"[\s,、;\[\]]+", text) if part]
+        if not self.characters:
+            return parts
+        return [piece for part in parts for piece in _PIECE.findall(part)]
+
     def _id(self, digits: str) -> int:
         if len(digits) > LONGEST_NUMBER:
             raise InputError("id_out_of_range", f"id {digits[:LONGEST_NUMBER]}… is outside 0…{self.vocab_size - 1}",
@@ -64,7 +74,10 @@ class WordTokenizer:
 
     def decode(self, ids: list[int]) -> str:
         """The text that `encode` reads back as these ids."""
-        return " ".join(self.words.get(token_id, str(token_id)) for token_id in ids)
+        if not self.characters:
+            return " ".join(self.words.get(token_id, str(token_id)) for token_id in ids)
+        pieces = [self.words.get(token_id, f" {token_id} ") for token_id in ids]
+        return " ".join("".join(pieces).split())
 
 
 def check_id(token_id: int, vocab_size: int) -> int:

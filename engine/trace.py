@@ -11,16 +11,17 @@ import numpy as np
 
 from engine import forward
 from engine.config import ModelConfig
-from engine.edits import Edit, by_slot, overlay
+from engine.edits import Edit, by_slot
 from engine.errors import InputError
 from engine.model import Model
+from engine.overlays import overlay, overlay_parameter
 from engine.plan import Builder, Node, Plan, Scope
 from engine.recording import Override, Recording, TensorMap
 from engine.tokenizer import check_id
 from engine.types import Array, Integers
 
 # A lesson's own computation on the model's values, added after the forward pass.
-Program = Callable[[Scope], None]
+Program = Callable[[Scope, ModelConfig], None]
 Inputs = str | Sequence[int] | Sequence[Sequence[int]] | Integers
 
 
@@ -54,6 +55,11 @@ class Trace(TensorMap):
         self.ids = ids
         self.edits = edits
         self.circumstances = circumstances
+
+    def freeze(self) -> None:
+        """Make every array of the run read-only, for readers who share it."""
+        for array in self.recording.values:
+            self.recording.freeze(array)
 
 
 def run(model: Model, inputs: Inputs, *, edits: Sequence[Edit] = (), base: Trace | None = None,
@@ -123,7 +129,7 @@ def forward_plan(config: ModelConfig, shape: tuple[int, int], dtype: str, progra
     scope = Scope(builder)
     forward.gpt(scope, config, *shape, training, past)
     if program is not None:
-        program(scope)
+        program(scope, config)
     return builder.finish()
 
 
@@ -155,12 +161,12 @@ def _run(plan: Plan, model: Model, ids: Integers, changes: Mapping[int, tuple[Ed
     for slot in plan.leaves:
         values[slot] = _leaf(plan.nodes[slot], model, ids, around)
         if slot in changes:
-            values[slot], _ = overlay(values[slot], changes[slot])
+            values[slot] = overlay_parameter(values[slot], changes[slot])
     for slot, kernel, inputs in plan.steps:
         values[slot] = kernel(*[values[number] for number in inputs])
         if slot in changes:
             values[slot], overrides[slot] = _override(values[slot], changes[slot])
-    return Recording(plan, values, overrides)
+    return Recording(plan, values, overrides, _deferred(plan, changes))
 
 
 def _rerun(plan: Plan, model: Model, ids: Integers, changes: Mapping[int, tuple[Edit, ...]],
@@ -170,12 +176,13 @@ def _rerun(plan: Plan, model: Model, ids: Integers, changes: Mapping[int, tuple[
     stale = {slot for slot in {*changes, *before} if changes.get(slot) != before.get(slot)}
     if not np.array_equal(ids, base.ids):
         stale.add(plan.names["input_ids"])
-    values, overrides = list(base.recording.values), dict(base.recording.overrides)
+    values: list[Any] = list(base.recording.values)
+    overrides = dict(base.recording.overrides)
     for slot in plan.leaves:
         if slot in stale:
             values[slot] = _leaf(plan.nodes[slot], model, ids, around)
             if slot in changes:
-                values[slot], _ = overlay(values[slot], changes[slot])
+                values[slot] = overlay_parameter(values[slot], changes[slot])
     for slot, kernel, inputs in plan.steps:
         if slot not in stale and stale.isdisjoint(inputs):
             continue
@@ -184,7 +191,12 @@ def _rerun(plan: Plan, model: Model, ids: Integers, changes: Mapping[int, tuple[
         values[slot] = kernel(*[values[number] for number in inputs])
         if slot in changes:
             values[slot], overrides[slot] = _override(values[slot], changes[slot])
-    return Recording(plan, values, overrides)
+    return Recording(plan, values, overrides, _deferred(plan, changes))
+
+
+def _deferred(plan: Plan, changes: Mapping[int, tuple[Edit, ...]]) -> dict[int, tuple[Edit, ...]]:
+    """The edits of what is computed later."""
+    return {slot: edits for slot, edits in changes.items() if slot in plan.deferred}
 
 
 def _override(computed: Array, edits: tuple[Edit, ...]) -> tuple[Array, Override]:

@@ -2,34 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 from engine import Model, Trace, presets, programs, run
+from engine.edits import Edit, by_slot
+from engine.plan import Plan
+from engine.trace import forward_plan
+from engine.variants import variant
+from ui.switches import Switches
 
 MOST_TOKENS = 32
 
 
 @lru_cache(maxsize=64)
-def model(preset: str, seed: int, pairing: str) -> Model:
-    """A preset with the reader's choices of seed and RoPE pairing."""
-    return presets.load(preset, seed).with_config(rope_pairing=pairing)
+def model(preset: str, seed: int, switches: Switches) -> Model:
+    """A preset with the reader's choices of seed and architecture. Raises `ConfigError` if they do not fit."""
+    own = presets.load(preset, seed)
+    return variant(own, **dict(switches)) if switches else own
 
 
-@lru_cache(maxsize=64)
-def baseline(preset: str, seed: int, pairing: str, ids: tuple[int, ...]) -> Trace:
-    """The unedited trace of a sentence, with what the lessons add."""
-    trace = run(model(preset, seed, pairing), [list(ids)], program=programs.lessons)
-    for tensor in trace.values():
-        # looking at an array freezes it; readers share these
-        assert not tensor.data.flags.writeable
+@lru_cache(maxsize=128)
+def baseline(preset: str, seed: int, switches: Switches, ids: tuple[int, ...], lesson: str) -> Trace:
+    """The unedited trace of a sentence, with what the lesson adds."""
+    return _baseline(preset, seed, switches, ids, programs.of(lesson))
+
+
+@lru_cache(maxsize=128)
+def _baseline(preset: str, seed: int, switches: Switches, ids: tuple[int, ...],
+              program: programs.Program) -> Trace:
+    trace = run(model(preset, seed, switches), [list(ids)], program=program)
+    trace.freeze()
     return trace
 
 
-def article() -> Trace:
-    """The unedited *Cats sit on* trace that the prose quotes."""
-    cats = presets.load("cats")
-    assert cats.tokenizer is not None
-    return baseline("cats", 1, "interleaved", tuple(cats.tokenizer.encode(presets.SENTENCES["cats"])))
+def plans(of: Model, length: int) -> Iterator[Plan]:
+    """What each page computes for a sentence of that length; the *Cats sit on* pages first."""
+    for program in programs.everywhere():
+        yield forward_plan(of.config, (1, length), of.dtype.str, program, False, 0)
+
+
+def check_elsewhere(here: Model, own: Model, length: int, edit: Edit) -> None:
+    """Check an edit that this page's run does not know: of another lesson's tensor, or another architecture's.
+
+    Raises `EditError` for one that no page knows, or whose index is outside.
+    """
+    known = next((plan for plan in (*plans(here, length), *plans(own, length)) if edit.name in plan.names), None)
+    by_slot(known or next(plans(here, length)), [edit])
+
+
+def article(preset: str = "cats", lesson: str = "overview") -> Trace:
+    """The unedited trace of an article's example, which the prose quotes."""
+    tokenizer = presets.load(preset).tokenizer
+    assert tokenizer is not None
+    return baseline(preset, 1, (), tuple(tokenizer.encode(presets.SENTENCES[preset])), lesson)
 
 
 def sizes(trace: Trace) -> dict[str, int]:

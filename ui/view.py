@@ -11,6 +11,7 @@ import numpy as np
 from engine import Trace
 from engine.types import Array
 from ui import runs
+from ui.switches import Switches
 
 Part = tuple[str, Array]
 
@@ -22,16 +23,17 @@ class View:
     language: str
     preset: str
     seed: int
-    pairing: str
+    switches: Switches
     ids: tuple[int, ...]
     layer: int
     head: int
     rows: tuple[int, ...]
+    lesson: str
 
     @property
     def baseline(self) -> Trace:
         """The unedited trace of the sentence."""
-        return runs.baseline(self.preset, self.seed, self.pairing, self.ids)
+        return runs.baseline(self.preset, self.seed, self.switches, self.ids, self.lesson)
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class ResolvedGrid:
 
     def numbers(self, trace: Trace) -> Array:
         """The numbers of the grid in a trace, row-major."""
-        return np.concatenate([np.take(trace[name].data, flat) for name, flat in self.parts])
+        return np.concatenate([trace[name].take(flat) for name, flat in self.parts])
 
     def covered(self, masks: Mapping[str, Array]) -> Array:
         """Which of the grid's cells the masks of its tensors cover, row-major."""
@@ -54,7 +56,7 @@ class ResolvedGrid:
 
     def shares_arrays(self, trace: Trace, other: Trace) -> bool:
         """Whether both traces hold the very same arrays, so that nothing needs comparing."""
-        return all(trace[name].data is other[name].data for name, _ in self.parts)
+        return all(trace[name].shares(other[name]) for name, _ in self.parts)
 
 
 def encode(numbers: Array) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 from urllib.request import urlopen
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page
+from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, TimeoutError
 
 from formats import edits as edit_links
 
@@ -32,6 +32,7 @@ ATTENTION = "layers.0.attention"
 # what is waited for takes tens of milliseconds; this is for a machine with many other things to do
 PATIENCE_MILLISECONDS = 40_000
 SERVER_START_SECONDS = 60
+LIST_TRIES, LIST_MILLISECONDS = 5, 5000
 
 
 # ---- the server
@@ -311,6 +312,25 @@ class Reader:
         field = form.locator("input")
         field.fill(text)
         field.press("Enter")
+
+    def choose(self, name: str, option: str, typed: str = "") -> None:
+        """Choose an option of one of Streamlit's lists, both by their labels; `typed` narrows a long list."""
+        box = self.page.get_by_role("combobox", name=name, exact=True)
+        choice = self.page.get_by_role("option", name=option, exact=True)
+        for _ in range(LIST_TRIES):
+            # Streamlit folds an open list away when the answer to an earlier choice comes in
+            self.wait_until_drawn()
+            if typed:
+                box.click()
+                box.press("Control+a")
+                box.press_sequentially(typed)
+            else:
+                box.press("ArrowDown")
+            try:
+                return choice.click(timeout=LIST_MILLISECONDS)
+            except TimeoutError:
+                box.press("Escape")
+        raise AssertionError(f"{name} never offered {option}")
 
     # -- reading the strip and the panel
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from math import cos, sin, sqrt
 
 import pytest
-from playwright.sync_api import TimeoutError
 
 from tests.browser.conftest import Visit
 from tests.browser.support import ATTENTION, LESSONS, Reader, label, lesson_title
 
-TRIES, LIST_MILLISECONDS = 5, 4000
 SIDEBAR = '[data-testid="stSidebar"]'
 SCRATCH_SENTENCE = ("red 0", "fox 2", "and 4", "red 0", "fox 2")
 
@@ -109,7 +107,7 @@ def test_presets(reader: Reader) -> None:
     offset = "rope.offset[]"
     reader.edit(offset, 2.0)
     left = reader.numbers()
-    choose(reader, "preset", "preset_scratch")
+    reader.choose(label("preset", "en"), label("preset_scratch", "en"))
     reader.wait_for_tokens(*SCRATCH_SENTENCE)
     reader.wait_until_drawn(f"{ATTENTION}.q_rotated[0,0,4,3]")
     reader.wait_for_address(has="preset=scratch")
@@ -118,8 +116,8 @@ def test_presets(reader: Reader) -> None:
 
     # half against neighbours: the same at position 0, where the angle is 0, other numbers from 1 on
     neighbours = reader.numbers(f"{ATTENTION}.q_rotated")
-    choose(reader, "pairing", "pairing_half")
-    reader.wait_for_address(has="pairing=half")
+    reader.choose(label("pairing", "en"), label("pairing_half", "en"))
+    reader.wait_for_address(has="arch=rope_pairing-half")
     reader.wait_for_change(f"{ATTENTION}.q_rotated[0,0,1,0]", neighbours[f"{ATTENTION}.q_rotated[0,0,1,0]"])
     half = reader.numbers(f"{ATTENTION}.q_rotated")
     for reference, value in half.items():
@@ -144,12 +142,12 @@ def test_presets(reader: Reader) -> None:
     scratch_address = reader.page.url
     scratch = reader.numbers()
 
-    choose(reader, "preset", "preset_cats")
+    reader.choose(label("preset", "en"), label("preset_cats", "en"))
     reader.wait_for_tokens("Cats 12", "sit 45", "on 78")
     reader.wait_until_drawn(f"{ATTENTION}.q_rotated[0,0,2,1]")
     reader.wait_for_number(offset, 2.0)
     assert reader.numbers() == left
-    choose(reader, "preset", "preset_scratch")
+    reader.choose(label("preset", "en"), label("preset_scratch", "en"))
     reader.wait_for_tokens(*SCRATCH_SENTENCE)
     reader.wait_for_number(offset, 1.0)
     assert reader.numbers() == scratch
@@ -162,21 +160,6 @@ def test_presets(reader: Reader) -> None:
         reader.wait_until_drawn()
     assert reader.tokens == list(SCRATCH_SENTENCE)
     reader.wait_for_edits({offset: 1.0})
-
-
-def choose(reader: Reader, name: str, option: str) -> None:
-    """Choose an option of one of the sidebar's lists; both by the keys of their words."""
-    box = reader.page.get_by_role("combobox", name=label(name, "en"), exact=True)
-    choice = reader.page.get_by_role("option", name=label(option, "en"), exact=True)
-    for _ in range(TRIES):
-        # Streamlit folds an open list away when the answer to an earlier choice comes in
-        reader.wait_until_drawn()
-        box.press("ArrowDown")
-        try:
-            return choice.click(timeout=LIST_MILLISECONDS)
-        except TimeoutError:
-            box.press("Escape")
-    raise AssertionError(f"{name} never offered {option}")
 
 
 def test_language_keeps_everything(visit: Visit) -> None:

@@ -33,11 +33,7 @@ def fetch(reader: Reader, key: str) -> tuple[Download, bytes]:
 
 
 def test_csv_of_a_tensor(edited: Reader) -> None:
-    box = edited.page.get_by_role("combobox", name=label("tensor", "en"), exact=True)
-    box.click()
-    box.press("Control+a")
-    box.press_sequentially(SCORES)
-    edited.page.get_by_role("option", name=SCORES, exact=True).click()
+    edited.choose(label("tensor", "en"), SCORES, typed=SCORES)
     edited.page.wait_for_function(
         "() => document.querySelector('.stApp').dataset.testScriptState === 'notRunning'"
     )

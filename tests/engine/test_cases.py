@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from engine import Edit, gradient, presets, run
+from engine import Edit, ModelConfig, gradient, presets, run
 from engine.forward import contract
 from engine.plan import Scope
 from tests.engine.support import Array, assign, model_with, steps
@@ -98,7 +98,7 @@ def test_e01_the_root_of_d_keeps_the_spread_of_scores(size: int) -> None:
     """q·k of unit normals spreads by √D and (q/√D)·k = (q·k)/√D spreads by 1."""
     q, k = np.random.default_rng(size).normal(size=(2, 300, size))
 
-    def program(scope: Scope) -> None:
+    def program(scope: Scope, config: ModelConfig) -> None:
         queries = scope.constant("queries", ("query", "head_feature"), q)
         keys = scope.constant("keys", ("key", "head_feature"), k)
         root = scope.constant("root", (), np.sqrt(size))

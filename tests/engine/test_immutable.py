@@ -12,6 +12,7 @@ import pytest
 from engine import Edit, Model, ModelConfig, Tensor, TensorMap, Trace, gradient, presets, run
 from engine.gradient import backward_plan
 from engine.trace import forward_plan
+from engine.variants import variant
 from tests.engine.support import assert_same_bits, model_with, steps
 
 OVERRIDE = Edit("layers.0.attention.head_output", (0, 1), 0.0)
@@ -84,7 +85,7 @@ def test_edits_leave_model_and_baseline_alone(cats: Model, cats_trace: Trace) ->
 def test_threads_do_not_see_each_other() -> None:
     """Many threads, different edits, sentences and pairings, plans being built meanwhile."""
     model = presets.load("scratch")
-    models = (model, model.with_config(rope_pairing="half"))
+    models = (model, variant(model, rope_pairing="half"))
 
     def work(number: int) -> tuple[bytes, bytes]:
         edits = [Edit("layers.0.attention.Wq", (0, number % 8), number / 7)]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from engine import Model, ModelConfig, presets, read_ids, run
+from engine.variants import variant
 
 SENTENCE = [[12, 45, 78]]
 
@@ -57,9 +58,9 @@ def test_scratch_follows_its_seed() -> None:
         assert np.array_equal(array, np.round(array, 2)), "typed and shared values are two decimals long"
 
 
-def test_with_config_changes_the_pairing_alone() -> None:
+def test_a_variant_changes_the_pairing_alone() -> None:
     scratch = presets.load("scratch")
-    half = scratch.with_config(rope_pairing="half")
+    half = variant(scratch, rope_pairing="half")
     assert (half.config.rope_pairing, half.config.heads) == ("half", 2)
     assert all(np.array_equal(half.parameters[name], array) for name, array in scratch.parameters.items())
     assert not np.allclose(run(half, [1, 2])["logits"].data, run(scratch, [1, 2])["logits"].data)

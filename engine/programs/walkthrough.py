@@ -1,24 +1,26 @@
-"""Computations that lessons add behind a forward pass: the engine's operations on shown inputs."""
+"""What the *Cats sit on* lessons compute beside the model, on any of their pages."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from engine.blocks import contract, rms_norm, softmax
+from engine.blocks import contract, softmax
+from engine.config import ModelConfig
 from engine.plan import Scope, Value
+from engine.programs.parts import norm
 
 
-def lessons(scope: Scope) -> None:
-    """Everything that lessons compute beside the model, so that an edit of it lives on any page."""
-    row_sums(scope)
+def lessons(scope: Scope, config: ModelConfig) -> None:
+    """Everything that these lessons compute, so that an edit of it lives on each of their pages."""
+    row_sums(scope, config)
     softmax_demo(scope.at("softmax_demo"))
     contributions(scope)
-    scaled_stream(scope)
+    scaled_stream(scope, config)
 
 
-def row_sums(scope: Scope) -> None:
+def row_sums(scope: Scope, config: ModelConfig) -> None:
     """row_sums[b,h,q] = Σ over keys of weights[b,h,q,k]: 1, or 0 where everything is masked."""
-    for layer in range(_layers(scope)):
+    for layer in range(config.layers):
         attention = scope.at(f"layers.{layer}.attention")
         weights = scope.find(f"layers.{layer}.attention.weights")
         attention.record("row_sums", scope.builder.apply("sum", weights, axis="key"))
@@ -40,17 +42,15 @@ def contributions(scope: Scope) -> None:
     scope.record("contributions", first * weight)
 
 
-def scaled_stream(scope: Scope) -> None:
+def scaled_stream(scope: Scope, config: ModelConfig) -> None:
     """Logits of factor · stream at the last position, with the final norm and without it.
 
     Source: "Final Norm": the scale of the stream reaches softmax unless the norm removes it.
     """
     scaled = scope.at("scaled")
     factor = scaled.constant("factor", (), np.array(1.0))
-    stream = scaled.record("stream", last_position(_last_layer(scope)) * factor)
-    normed = rms_norm(
-        scaled.at("norm"), scope.find("final_norm.weight"), scope.find("norm_epsilon"), stream
-    )
+    stream = scaled.record("stream", last_position(scope.find(f"layers.{config.layers - 1}.output")) * factor)
+    normed = norm(scope, scope.at("scaled.norm"), config, "final_norm", stream)
     for name, vector in (("with_norm", normed), ("without_norm", stream)):
         outcome = scaled.at(name)
         logits = outcome.record("logits", contract(
@@ -62,14 +62,3 @@ def scaled_stream(scope: Scope) -> None:
 def last_position(x: Value) -> Value:
     """x[b,T−1,…]: the position whose row predicts the next token."""
     return x.builder.apply("take", x, axis="position", index=x.size("position") - 1)
-
-
-def _last_layer(scope: Scope) -> Value:
-    return scope.find(f"layers.{_layers(scope) - 1}.output")
-
-
-def _layers(scope: Scope) -> int:
-    count = 0
-    while f"layers.{count}.output" in scope.builder.names:
-        count += 1
-    return count

@@ -1,0 +1,160 @@
+"""Tensors over a large vocabulary, computed when somebody looks, for the position that they look at.
+
+A deferred step works at every (batch, position) alone or not at all along these axes, so one
+position of it needs one position of its inputs. The whole tensor is its positions put together:
+a cell has the same bits whichever way it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.edits import Edit
+from engine.operations import OPERATIONS
+from engine.overlays import fitting
+from engine.plan import Kernel, Node
+from engine.types import Array, Index
+
+if TYPE_CHECKING:
+    from engine.recording import Recording
+
+ROW_AXES = ("batch", "position")
+# shared by all readers: about 20 MB at V = 50257
+MOST_PARTS = 48
+
+
+def whole(recording: Recording, slot: int, computed: bool = False) -> Array:
+    """All positions of a deferred tensor, put together; `computed` as it was before edits of its own."""
+    node = recording.plan.nodes[slot]
+    numbers = _row_axes(node)
+    array = np.empty(node.shape, dtype=recording.dtype)
+    for place in product(*(range(node.shape[number]) for number in numbers)):
+        array[_box(node, place)] = part(recording, slot, place, computed)
+    return array
+
+
+def take(recording: Recording, slot: int, flat: Array) -> Array:
+    """The numbers of a deferred tensor at flat indices, row-major."""
+    node = recording.plan.nodes[slot]
+    numbers = _row_axes(node)
+    indices = np.unravel_index(flat, node.shape)
+    found = np.empty(len(flat), dtype=recording.dtype)
+    places = list(zip(*(indices[number].tolist() for number in numbers), strict=True)) if numbers else [()] * len(flat)
+    for place in dict.fromkeys(places):
+        here = np.array([other == place for other in places])
+        inside = tuple(
+            np.zeros(int(here.sum()), dtype=np.int64) if number in numbers else index[here]
+            for number, index in enumerate(indices)
+        )
+        found[here] = part(recording, slot, place)[inside]
+    return found
+
+
+def number(recording: Recording, slot: int, index: Index, computed: bool = False) -> float:
+    """One cell of a deferred tensor."""
+    numbers = _row_axes(recording.plan.nodes[slot])
+    place = tuple(index[number] for number in numbers)
+    inside = tuple(0 if number in numbers else entry for number, entry in enumerate(index))
+    return float(part(recording, slot, place, computed)[inside])
+
+
+@lru_cache(maxsize=MOST_PARTS)
+def part(recording: Recording, slot: int, place: Index, computed: bool = False) -> Array:
+    """A deferred tensor at one (batch, position), these axes kept with size 1; frozen."""
+    node = recording.plan.nodes[slot]
+    edits = () if computed else recording.changes.get(slot, ())
+    if edits:
+        array = np.array(part(recording, slot, place, computed=True))
+        for edit in edits:
+            inside = _inside(edit, node, place)
+            if inside is not None:
+                array[inside] = fitting(edit, array.dtype)
+    else:
+        chosen = dict(zip(_row_axes(node), place, strict=True))
+        inputs = [_input(recording, source, entries, chosen) for source, entries in
+                  zip(node.inputs, node.maps, strict=True)]
+        sources = tuple(recording.plan.nodes[source] for source in node.inputs)
+        kernel = _small_kernel(node, sources, tuple(array.shape for array in inputs))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            array = np.asarray(kernel(*inputs))
+    array.flags.writeable = False
+    return array
+
+
+def _input(recording: Recording, slot: int, entries: tuple[Any, ...], chosen: Mapping[int, int]) -> Any:
+    """What a step at one place needs of an input: that place of it, or all of it."""
+    node = recording.plan.nodes[slot]
+    place: list[int] = []
+    for number in _row_axes(node):
+        kind, *details = entries[number]
+        if kind == "axis" and details[0] in chosen:
+            place.append(chosen[details[0]])
+        elif kind == "fixed":
+            place.append(details[0])
+        else:
+            return whole(recording, slot) if slot in recording.plan.deferred else recording.values[slot]
+    if slot in recording.plan.deferred:
+        return part(recording, slot, tuple(place))
+    array = recording.values[slot]
+    return np.asarray(array)[_box(node, tuple(place))] if place else array
+
+
+@lru_cache(maxsize=256)
+def _small_kernel(node: Node, inputs: tuple[Node, ...], shapes: tuple[tuple[int, ...], ...]) -> Kernel:
+    """The step's kernel for inputs of these shapes."""
+    resized = tuple(replace(source, shape=shape) for source, shape in zip(inputs, shapes, strict=True))
+    attributes = dict(node.attributes)
+    if node.operation == "take":
+        axis = inputs[0].axes.index(attributes["axis"])
+        if shapes[0][axis] < inputs[0].shape[axis]:
+            attributes["index"] = 0  # the one place that is left
+    kernel = OPERATIONS[node.operation].build(node.operation, node.slot, resized, attributes).kernel
+    assert kernel is not None
+    return kernel
+
+
+def _row_axes(node: Node) -> tuple[int, ...]:
+    return tuple(number for number, axis in enumerate(node.axes) if axis in ROW_AXES)
+
+
+def _box(node: Node, place: Index) -> tuple[slice, ...]:
+    """The slices of one place, sizes kept."""
+    chosen = dict(zip(_row_axes(node), place, strict=True))
+    return tuple(
+        slice(chosen[number], chosen[number] + 1) if number in chosen else slice(None)
+        for number in range(len(node.axes))
+    )
+
+
+def _inside(edit: Edit, node: Node, place: Index) -> tuple[int | slice, ...] | None:
+    """Where an edit falls in the part at a place; None where it does not."""
+    chosen = dict(zip(_row_axes(node), place, strict=True))
+    inside: list[int | slice] = []
+    for number, entry in enumerate(edit.index):
+        if number not in chosen:
+            inside.append(entry)
+            continue
+        size = node.shape[number]
+        covered = range(size)[entry] if isinstance(entry, slice) else (entry % size,)
+        if chosen[number] not in covered:
+            return None
+        inside.append(slice(None))
+    return tuple(inside)
+
+
+def covers(recording: Recording, slot: int, index: Index) -> bool:
+    """Whether an edit of the deferred tensor itself sets that cell."""
+    node = recording.plan.nodes[slot]
+    return any(
+        all(
+            place in range(size)[entry] if isinstance(entry, slice) else place == entry % size
+            for place, entry, size in zip(index, edit.index, node.shape, strict=False)
+        )
+        for edit in recording.changes.get(slot, ())
+    )

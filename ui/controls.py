@@ -1,0 +1,41 @@
+"""The controls that belong to one lesson: what each may be, and how an address writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from types import MappingProxyType
+
+Value = int | float | str
+Controls = tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True)
+class Control:
+    """A number between `low` and `high`, or a text of at most `high` characters; of the default's kind."""
+
+    default: Value
+    low: float = 0
+    high: float = 0
+
+    def read(self, text: str) -> Value:
+        """The value that a text stands for. Raises `ValueError` for one that the control cannot have."""
+        if isinstance(self.default, str):
+            if len(text) > self.high:
+                raise ValueError(f"{len(text)} characters; at most {self.high}")
+            return text
+        number = type(self.default)(text)
+        if not isfinite(number) or not self.low <= number <= self.high:
+            raise ValueError(f"{text} is outside {self.low}…{self.high}")
+        return number
+
+
+# name in the address → the control; names are unique over all lessons
+CONTROLS: Mapping[str, Control] = MappingProxyType({
+})
+
+
+def settled(controls: Mapping[str, Value]) -> Controls:
+    """The controls that differ from their defaults, by name."""
+    return tuple(sorted((name, value) for name, value in controls.items() if value != CONTROLS[name].default))

@@ -1,0 +1,57 @@
+"""The choices of architecture that a reader can switch, on any preset, and how an address writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from engine import ModelConfig
+from engine.config import ACTIVATIONS, NORMS, PAIRINGS, PLACEMENTS, POSITIONS
+
+Value = str | int | float | bool | None
+Switches = tuple[tuple[str, Value], ...]
+
+_ON_OFF: tuple[Value, ...] = (True, False)
+# configuration field → what it may be, in the order in which the switchboard shows them
+FIELDS: Mapping[str, tuple[Value, ...]] = MappingProxyType({
+    "positions": POSITIONS, "rope_pairing": PAIRINGS, "rope_direction": (1, -1),
+    "norm": NORMS, "norm_placement": PLACEMENTS, "qk_norm": _ON_OFF,
+    "scale_scores": _ON_OFF, "causal": _ON_OFF, "residual": _ON_OFF,
+    "activation": ACTIVATIONS, "bias": _ON_OFF, "tied_head": _ON_OFF,
+    "logit_soft_cap": (None, 1.0, 15.0, 30.0),
+})
+
+
+def settled(switches: Sequence[tuple[str, Value]], own: ModelConfig) -> Switches:
+    """The switches that differ from the preset's own configuration, in the order of `FIELDS`."""
+    chosen = dict(switches)
+    return tuple(
+        (field, chosen[field]) for field in FIELDS if field in chosen and chosen[field] != getattr(own, field)
+    )
+
+
+def word(value: Value) -> str:
+    """A value as an address and a catalogue key write it: `layernorm`, `on`, `none`, `15`, `minus1`."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, int | float):
+        return f"minus{-value:g}" if value < 0 else f"{value:g}"
+    return value or "none"
+
+
+def format_switches(switches: Switches) -> str:
+    """`norm-layernorm.bias-on`."""
+    return ".".join(f"{field}-{word(value)}" for field, value in switches)
+
+
+def parse_switches(text: str) -> Switches:
+    """The switches of an address. Raises `ValueError` for a field or a value that there is not."""
+    pairs = [part.partition("-") for part in text.split(".") if part]
+    return tuple((field, _value(field, chosen)) for field, _, chosen in pairs)
+
+
+def _value(field: str, chosen: str) -> Value:
+    for value in FIELDS.get(field, ()):
+        if word(value) == chosen:
+            return value
+    raise ValueError(f"{field} cannot be {chosen}")
