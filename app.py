@@ -8,9 +8,10 @@ from ui import address, board, navigation, process, settings, style
 
 st.set_page_config(page_title="Glassbox", page_icon="assets/images/icon.svg", layout="wide")
 state = address.start()
-st.logo("assets/images/logo.svg", icon_image="assets/images/icon.svg", size="large")
-style.apply()
-page = st.navigation(navigation.pages(state), position="sidebar", expanded=True)
+navigation.logo(state)
+style.apply(state.choices.presenting)
+page = st.navigation(navigation.pages(state), position=navigation.position(state), expanded=True)
+navigation.arrive(state, page)
 settings.show(state)
 board.strip(state)
 page.run()

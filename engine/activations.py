@@ -101,7 +101,10 @@ def _tanh_slope(x: Value, y: Value) -> Value:
 ROWS: dict[str, Operation] = {
     "tanh": Operation(unary(np.tanh), each(np.tanh), times(_tanh_slope)),
     "normal_cdf": _row(normal_cdf, "normal_density"),
-    "normal_density": Operation(unary(normal_density), each(normal_density)),
+    # φ′(x) = −x · φ(x)
+    "normal_density": Operation(
+        unary(normal_density), each(normal_density), times(lambda x, y: scaled(x * y, -1.0))
+    ),
     "gelu_tanh": _row(gelu_tanh, "gelu_tanh_slope"),
     "gelu_tanh_slope": Operation(unary(gelu_tanh_slope), each(gelu_tanh_slope)),
     "gelu_erf": _row(gelu_erf, "gelu_erf_slope"),

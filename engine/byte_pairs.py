@@ -93,14 +93,20 @@ def _counts(chunks: Chunks) -> tuple[tuple[Pair, int], ...]:
     return tuple(sorted(found.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
+def places(ids: Sequence[int], pair: Pair) -> tuple[int, ...]:
+    """Where the pair stands among the ids, from left to right, none overlapping the one before."""
+    found: list[int] = []
+    for place in range(len(ids) - 1):
+        if (ids[place], ids[place + 1]) == pair and (not found or place > found[-1] + 1):
+            found.append(place)
+    return tuple(found)
+
+
 def _merged(ids: Sequence[int], pair: Pair, token: int) -> tuple[int, ...]:
-    """`ids` with the pair replaced by the token, from left to right."""
-    merged: list[int] = []
-    place = 0
-    while place < len(ids):
-        here = tuple(ids[place:place + 2]) == pair
-        merged.append(token if here else ids[place])
-        place += 2 if here else 1
+    """`ids` with the token in each place of the pair."""
+    merged = list(ids)
+    for place in reversed(places(ids, pair)):
+        merged[place:place + 2] = [token]
     return tuple(merged)
 
 

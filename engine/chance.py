@@ -19,7 +19,7 @@ def whole_seed(number: float) -> int:
 
 def draw_number(node: Node, index: Index) -> int:
     """How many draws of the generator come before this cell's."""
-    return int(node.attributes["first"] + np.ravel_multi_index(index, node.shape))
+    return int(node.attributes.get("first", 0) + np.ravel_multi_index(index, node.shape))
 
 
 def _uniform(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
@@ -29,7 +29,7 @@ def _uniform(operation: str, slot: int, inputs: tuple[Node, ...], attributes: di
 
     def kernel(number: Array) -> Array:
         drawn = np.random.default_rng(whole_seed(float(number))).random(first + prod(shape))
-        return drawn[first:].reshape(shape).astype(number.dtype, copy=False)
+        return np.asarray(drawn[first:].reshape(shape), dtype=number.dtype)
     return Node(slot, operation, (seed.slot,), axes, shape, ((),), attributes=dict(attributes), kernel=kernel)
 
 
@@ -38,4 +38,23 @@ def _drawn(node: Node, index: Index, groups: Groups) -> float:
     return float(np.random.default_rng(whole_seed(groups[0][0])).random(number + 1)[number])
 
 
-ROWS: dict[str, Operation] = {"uniform": Operation(_uniform, _drawn)}
+def _normal(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+    """Build standard normal numbers from a seed; equal seeds draw other numbers for another `stream`."""
+    (seed,) = inputs
+    axes, shape, stream = attributes["axes"], attributes["shape"], attributes["stream"]
+
+    def kernel(number: Array) -> Array:
+        generator = np.random.default_rng([whole_seed(float(number)), *stream])
+        return np.asarray(generator.standard_normal(shape), dtype=number.dtype)
+    return Node(slot, operation, (seed.slot,), axes, shape, ((),), attributes=dict(attributes), kernel=kernel)
+
+
+def _drawn_normal(node: Node, index: Index, groups: Groups) -> float:
+    """Draw again as far as the cell: the numbers come in row-major order."""
+    generator = np.random.default_rng([whole_seed(groups[0][0]), *node.attributes["stream"]])
+    return float(generator.standard_normal(draw_number(node, index) + 1)[-1])
+
+
+ROWS: dict[str, Operation] = {
+    "uniform": Operation(_uniform, _drawn), "normal": Operation(_normal, _drawn_normal),
+}

@@ -10,7 +10,7 @@ NORMS = ("rmsnorm", "layernorm", "none")
 PLACEMENTS = ("pre", "post")
 POSITIONS = ("rope", "learned", "none")
 PAIRINGS = ("interleaved", "half")
-ACTIVATIONS = ("relu", "gelu_tanh", "gelu_erf", "relu_squared")
+ACTIVATIONS = ("relu", "gelu_tanh", "gelu_erf", "relu_squared", "none")
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,8 @@ def by_slot(plan: Plan, edits: Iterable[Edit]) -> dict[int, tuple[Edit, ...]]:
     """The active edits of each slot, in order; a later edit wins where two meet.
 
     Raises `EditError` for a name that the run does not have, for the token ids (type another
-    sentence instead) and for an index outside a tensor, unless only the sentence is too short.
+    sentence instead), for a value outside a tensor's bounds, and for an index outside a tensor,
+    unless only the sentence is too short.
     """
     grouped: dict[int, tuple[Edit, ...]] = {}
     for edit in edits:
@@ -93,6 +94,8 @@ def by_slot(plan: Plan, edits: Iterable[Edit]) -> dict[int, tuple[Edit, ...]]:
         node = plan.nodes[slot]
         if node.operation == "ids":
             raise EditError("ids", "token ids are not edited; run another sentence", name=edit.name)
+        if "bounds" in node.attributes:
+            node.attributes["bounds"].check(edit.name, edit.value)
         if _active(edit, node):
             grouped[slot] = (*grouped.get(slot, ()), edit)
     return grouped

@@ -41,7 +41,7 @@ def embed(scope: Scope, config: ModelConfig, batch: int, length: int, past: int)
         return tokens
     assert config.max_positions is not None
     places = scope.parameter(
-        "position_embedding.weight", ("place", "feature"), (config.max_positions, config.hidden_size)
+        "position_embedding.weight", ("position", "feature"), (config.max_positions, config.hidden_size)
     )
     positions = scope.record("position_embedding.output", scope.builder.apply("rows", places, first=past, count=length))
     return scope.record("embedding.sum", tokens + positions)
@@ -105,7 +105,7 @@ def mlp(scope: Scope, recipe: Recipe, x: Value) -> Value:
     """output = activation(x · W_up) · W_down at every position alone, [B,T,C]. Source: "MLP"."""
     config = recipe.config
     up = scope.record("up", linear(scope, config, x, "W_up", "b_up", "hidden", config.mlp_size))
-    activation = scope.record("activation", scope.builder.apply(config.activation, up))
+    activation = scope.record("activation", recipe.activate(up))
     output = scope.record(
         "output", linear(scope, config, activation, "W_down", "b_down", "feature", config.hidden_size)
     )

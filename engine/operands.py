@@ -2,6 +2,8 @@
 
 A map holds one entry per axis of an input:
 `("axis", k)` the output's index k · `("sum", j)` every value of the j-th summed index ·
+`("sum_shift", j, n)` the same plus n · `("before", k, own)` every index below k, with `own` k too ·
+`("after", k, own, size)` every index above k, with `own` k too ·
 `("fixed", n)` always n · `("shift", k, n)` the output's index k plus n · `("within", k, n, size)`
 index k minus n where that is one of 0 … size − 1, else no cell · `("ids",)` the token id at the
 output's (batch, position) · `("split", h, d, D)` h·D + d · `("head", c, D)` c // D ·
@@ -42,6 +44,12 @@ def _choices(entry: AxisMap, index: Index, sums: Index, ids: Array | None) -> tu
             return (index[axis],)
         case ("sum", number):
             return (sums[number],)
+        case ("sum_shift", number, first):
+            return (sums[number] + first,)
+        case ("before", axis, own):
+            return tuple(range(index[axis] + own))
+        case ("after", axis, own, size):
+            return tuple(range(index[axis] + (not own), size))
         case ("fixed", number):
             return (number,)
         case ("shift", axis, number):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.bounds import Bounds
 from engine.types import Array
 
 # rows of a vocabulary beyond which its tensors are computed when somebody looks
@@ -202,9 +203,10 @@ class Scope:
         """A parameter of the model, an entry of the trace at its first use."""
         return self.builder.leaf("parameter", self.prefix + name, axes, shape)
 
-    def constant(self, name: str, axes: Sequence[str], array: Array) -> Value:
-        """A named number that no training changes, such as ε or the causal mask."""
-        return self.builder.leaf("constant", self.prefix + name, axes, array.shape, constant=array)
+    def constant(self, name: str, axes: Sequence[str], array: Array, bounds: Bounds | None = None) -> Value:
+        """A named number that no training changes, such as ε or the causal mask; edits keep within its bounds."""
+        attributes = {} if bounds is None else {"bounds": bounds}
+        return self.builder.leaf("constant", self.prefix + name, axes, array.shape, array, attributes)
 
     def alias(self, name: str, known: str) -> Value:
         """A second name for a value: one leaf, found under both."""

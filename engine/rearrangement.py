@@ -39,12 +39,11 @@ def _scatter(operation: str, slot: int, inputs: tuple[Node, ...], attributes: di
 
 
 def _rows(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
-    """Build the rows first … first + count − 1 of a table of places, one for each position."""
+    """Build the rows first … first + count − 1 of a table."""
     (table,) = inputs
     first, count = attributes.get("first", 0), attributes["count"]
     return Node(
-        slot, operation, (table.slot,), ("position", table.axes[1]), (count, table.shape[1]),
-        ((("shift", 0, first), ("axis", 1)),),
+        slot, operation, (table.slot,), table.axes, (count, table.shape[1]), ((("shift", 0, first), ("axis", 1)),),
         attributes={"first": first, "rows": table.shape[0]}, kernel=lambda array: array[first:first + count],
     )
 
@@ -59,8 +58,7 @@ def _pad_rows(operation: str, slot: int, inputs: tuple[Node, ...], attributes: d
         table[first:first + len(array)] = array
         return table
     return Node(
-        slot, operation, (x.slot,), ("place", x.axes[1]), (rows, x.shape[1]),
-        ((("within", 0, first, x.shape[0]), ("axis", 1)),),
+        slot, operation, (x.slot,), x.axes, (rows, x.shape[1]), ((("within", 0, first, x.shape[0]), ("axis", 1)),),
         attributes=dict(attributes), kernel=kernel,
     )
 

@@ -57,6 +57,10 @@ class Recipe:
         """stream + branch, or the branch alone where residuals are switched off."""
         return stream + branch if self.config.residual else branch.copy()
 
+    def activate(self, x: Value) -> Value:
+        """activation(x), or x itself where the configuration has none."""
+        return x.copy() if self.config.activation == "none" else x.builder.apply(self.config.activation, x)
+
     def drop(self, scope: Scope, x: Value) -> Value:
         """x · mask in training, the mask 0 with probability p and 1/(1−p) otherwise; else x.
 

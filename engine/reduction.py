@@ -75,7 +75,7 @@ def _deviation(operation: str, slot: int, inputs: tuple[Node, ...], attributes: 
     """Build √(mean of (x − mean of x)²) over all cells."""
     (x,) = inputs
     entries = tuple(("sum", number) for number in range(len(x.axes)))
-    return Node(slot, operation, (x.slot,), (), (), (entries,), x.shape, kernel=lambda array: np.std(array))
+    return Node(slot, operation, (x.slot,), (), (), (entries,), x.shape, kernel=lambda array: np.asarray(np.std(array)))
 
 
 def _collapse(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
@@ -111,6 +111,12 @@ def _sum_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], whi
     axis = output.node.attributes["axis"]
     number = x.axes.index(axis)
     return upstream.builder.apply("expand", upstream, number=number, axis=axis, size=x.size(axis))
+
+
+def _largest_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """∂max(x)/∂xᵢ = 1 where xᵢ is the largest, else 0."""
+    is_largest = upstream.builder.apply("at_least", inputs[0], output)
+    return _sum_gradient(upstream, output, inputs, which) * is_largest
 
 
 def _mean_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
@@ -184,7 +190,9 @@ ROWS: dict[str, Operation] = {
     "mean_square": Operation(_along(_mean_square_kernel), _mean_square, _mean_square_gradient),
     "mean_cube": Operation(_along(_mean_cube_kernel), _mean_cube, _mean_cube_gradient),
     "mean": Operation(_along(_mean_kernel), _mean, _mean_gradient),
+    # the number that softmax subtracts: it cancels, and no gradient passes
     "max": Operation(_along(_max_kernel), _largest),
+    "largest": Operation(_along(_max_kernel), _largest, _largest_gradient),
     "sum": Operation(_along(_sum_kernel), added, _sum_gradient),
     "length": Operation(_along(_length_kernel), _length, _length_gradient),
     "entropy": Operation(_along(_entropy_kernel), _entropy, _entropy_gradient),

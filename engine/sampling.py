@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.errors import InputError
+from engine.ranking import drawn_ranks
 from engine.types import Array, Integers
 
 
@@ -36,8 +37,8 @@ def choose(logits: Array, temperature: float = 1.0, top_k: int | None = None,
     """Return softmax(logits / temperature) over the ids that top-k and then top-p keep.
 
     Temperature 0 gives the largest logit probability 1. Top-p keeps ids while the mass before them
-    is below p, so the one that crosses p stays, and at least one stays. Raises `InputError` for a
-    negative temperature, top-k below 1 or top-p outside 0 < p ≤ 1.
+    is below p, so the one that crosses p stays, and at least one stays; p = 1 keeps all. Raises
+    `InputError` for a negative temperature, top-k below 1 or top-p outside 0 < p ≤ 1.
     Source: second article, step 10; Holtzman et al. 2020 for top-p.
     """
     _check(temperature, top_k, top_p)
@@ -50,7 +51,7 @@ def choose(logits: Array, temperature: float = 1.0, top_k: int | None = None,
     unfiltered = _softmax(scaled)
     after_k = _softmax(np.where(kept_k, scaled, -np.inf))
     kept_p = kept_k.copy()
-    if top_p is not None:
+    if top_p is not None and top_p < 1:
         mass_before = np.concatenate([[0.0], np.cumsum(after_k[order])[:-1]])
         kept_p[order] = kept_k[order] & (mass_before < top_p)
     probabilities = _softmax(np.where(kept_p, scaled, -np.inf))
@@ -71,9 +72,7 @@ def leading(logits: Array, count: int) -> list[int]:
 def draw(choice: Choice, generator: np.random.Generator) -> int:
     """Draw an id with the choice's probabilities, by inverting their running sum in order of rank."""
     ranked = choice.probabilities[choice.order]
-    place = int(np.searchsorted(np.cumsum(ranked), generator.random() * ranked.sum(), side="right"))
-    last = int(np.flatnonzero(ranked)[-1])
-    return int(choice.order[min(place, last)])
+    return int(choice.order[drawn_ranks(np.cumsum(ranked), np.array([generator.random()]))[0]])
 
 
 def _scaled(numbers: Array, temperature: float) -> Array:

@@ -6,12 +6,12 @@ from ui.layout import grid, op, section
 lesson.show(
     "rmsnorm",
     section(
-        "section_norm1", grid("{input}", title="stream_in"), op("sign_mean_square"),
+        "section_norm1", grid("{norm1_input}"), op("sign_mean_square"),
         grid("layers.{layer}.norm1.mean_square"), op("+"), grid("norm_epsilon"), op("√"),
-        grid("layers.{layer}.norm1.rms"),
+        grid("layers.{layer}.norm1.rms"), note="note_norm1",
     ),
     section(
-        "section_norm1_scale", grid("{input}", title="stream_in"), op("÷"), grid("layers.{layer}.norm1.rms"),
+        "section_norm1_scale", grid("{norm1_input}"), op("÷"), grid("layers.{layer}.norm1.rms"),
         op("="), grid("layers.{layer}.norm1.normalized"), op("×"), grid("layers.{layer}.norm1.weight"),
         op("="), grid("layers.{layer}.norm1.output"),
     ),

@@ -1,7 +1,7 @@
 """Lesson 6: RoPE; queries and keys turn by an angle that grows with the position."""
 
 from ui import charts, lesson
-from ui.layout import Slider, grid, op, section
+from ui.layout import KEY, QUERY, Slider, grid, op, section
 
 lesson.show(
     "rope",
@@ -20,8 +20,8 @@ lesson.show(
         grid("layers.{layer}.attention.k_rotated"),
     ),
     section(
-        "section_unturned", grid("layers.{layer}.attention.q_rotated"), op("sign_transposed"),
-        grid("layers.{layer}.attention.k_rotated"), op("="), grid("layers.{layer}.attention.dot"),
+        "section_unturned", grid(QUERY), op("sign_transposed"), grid(KEY), op("="),
+        grid("layers.{layer}.attention.dot"),
         note="note_unturned",
     ),
     section(None, grid("layers.{layer}.attention.v_heads")),

@@ -1,7 +1,7 @@
 """Lesson 8: reading V; the weighted sum per head, the heads side by side, and Wo."""
 
 from ui import lesson
-from ui.layout import grid, op, section
+from ui.layout import grid, op, optional, section
 
 lesson.show(
     "values",
@@ -12,7 +12,7 @@ lesson.show(
     ),
     section(
         "section_merge", grid("layers.{layer}.attention.head_output", head="each"), op("sign_merge"),
-        grid("layers.{layer}.attention.merged"), op("@"), grid("layers.{layer}.attention.Wo"), op("="),
-        grid("layers.{layer}.attention.output"),
+        grid("layers.{layer}.attention.merged"), op("@"), grid("layers.{layer}.attention.Wo"),
+        optional(op("+"), grid("layers.{layer}.attention.bo")), op("="), grid("layers.{layer}.attention.output"),
     ),
 )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from urllib.parse import urlencode
 
 import streamlit as st
 
 from engine import GlassboxError, Trace, presets
-from engine.config import PAIRINGS
 from formats import edits as edit_links
 from formats.edits import LinkError
+from ui import controls, generation, hiding, runs
+from ui.controls import CONTROLS
 from ui.state import MODES, MOST_ROWS, CellAddress, Choices, Index, State
+from ui.switches import format_switches, parse_switches, settled
 from ui.text import LANGUAGES, explain_error, preferred_language, say
 
 LONGEST_LINK = 8000
@@ -47,10 +50,16 @@ def parse(query: Mapping[str, str], language: str) -> State:
     preset = _one_of(query.get("preset", default.preset), presets.NAMES)
     choices = Choices(
         language=language, preset=preset, text=query.get("text", presets.SENTENCES[preset]),
-        seed=_whole(query.get("seed", "1")), pairing=_one_of(query.get("pairing", PAIRINGS[0]), PAIRINGS),
+        seed=_whole(query.get("seed", "1")),
         mode=_one_of(query.get("mode", MODES[0]), MODES),
+        presenting=_one_of(query.get("present", "0"), ("0", "1")) == "1",
+        hidden=hiding.parse(query.get("hide", "")),
     )
-    state = State(choices)
+    own = presets.load(preset, choices.seed).config
+    # links written before there was more than one switch name the pairing on its own
+    pairing = f"rope_pairing-{query['pairing']}" if "pairing" in query else ""
+    asked = parse_switches(f"{query.get('arch', '')}.{pairing}")
+    state = State(replace(choices, switches=settled(asked, own)))
     config, tokenizer = state.model.config, state.model.tokenizer
     assert tokenizer is not None
     state.choose(
@@ -60,32 +69,38 @@ def parse(query: Mapping[str, str], language: str) -> State:
         rows=tuple(
             _below(row, config.vocab_size) for row in query.get("rows", "").split(".") if row
         )[:MOST_ROWS],
+        controls=controls.settled({name: CONTROLS[name].read(query[name]) for name in CONTROLS if name in query}),
     )
     edits = edit_links.decode(query.get("edits", ""))
     if edits:
         state.commit(edits)
     if "cell" in query:
-        cell = parse_cell(query["cell"], state.trace)
+        cell = parse_cell(query["cell"], state)
         state.choose(selected=cell)
         state.trail = [cell]
     return state
 
 
-def address(state: State) -> str:
-    """The query string that brings this state back: only what differs from the default, and the language."""
-    choices, default = state.choices, Choices()
+def address(state: State, **changes: object) -> str:
+    """The query string that brings this state back: only what differs from the default, and the language.
+
+    `changes` are choices that the link makes differently.
+    """
+    choices, default = replace(state.choices, **changes), Choices()  # type: ignore[arg-type]
     pairs = {"lang": choices.language}
     if choices.preset != default.preset:
         pairs["preset"] = choices.preset
     if choices.text != presets.SENTENCES[choices.preset]:
         pairs["text"] = choices.text
     for key, value, usual in (
-        ("seed", choices.seed, default.seed), ("pairing", choices.pairing, default.pairing),
+        ("seed", choices.seed, default.seed), ("arch", format_switches(choices.switches), ""),
         ("layer", choices.layer + 1, 1), ("head", choices.head, 0), ("mode", choices.mode, default.mode),
-        ("rows", ".".join(map(str, choices.rows)), ""), ("edits", edit_links.encode(state.edits), ""),
+        ("rows", ".".join(map(str, choices.rows)), ""), ("present", int(choices.presenting), 0),
+        ("hide", ".".join(choices.hidden), ""), ("edits", edit_links.encode(state.edits), ""),
     ):
         if value != usual:
             pairs[key] = str(value)
+    pairs |= {name: str(value) for name, value in choices.controls}
     if choices.selected is not None:
         pairs["cell"] = format_cell(choices.selected)
     return "?" + urlencode(pairs)
@@ -97,20 +112,25 @@ def format_cell(cell: CellAddress) -> str:
     return f"{name}~{'.'.join(map(str, index))}"
 
 
-def parse_cell(text: str, trace: Trace) -> CellAddress:
-    """The cell of the trace that an address names. Raises `LinkError` if there is none."""
+def parse_cell(text: str, state: State) -> CellAddress:
+    """The cell, of any lesson's trace, that an address names. Raises `LinkError` if there is none."""
     name, _, parts = text.partition("~")
     index = tuple(_whole(part) for part in parts.split(".") if part)
-    if not is_cell(trace, name, index):
+    longest = generation.longest(state.model, len(state.ids), state.steps)
+    nodes = (
+        plan.nodes[plan.names[name]] for plan in runs.plans(state.model, longest) if name in plan.names
+    )
+    if not any(_is_inside(index, node.shape) for node in nodes):
         raise LinkError(f"no cell {text}")
     return name, index
 
 
 def is_cell(trace: Trace, name: str, index: Index) -> bool:
     """Whether the trace has that cell."""
-    if name not in trace:
-        return False
-    shape = trace[name].shape
+    return name in trace and _is_inside(index, trace[name].shape)
+
+
+def _is_inside(index: Index, shape: tuple[int, ...]) -> bool:
     return len(index) == len(shape) and all(0 <= part < size for part, size in zip(index, shape, strict=True))
 
 

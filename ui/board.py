@@ -6,13 +6,16 @@ from typing import Any
 
 import streamlit as st
 
-from ui import events, frame, live, text
+from ui import events, frame, generation, live, text
 from ui.layout import Section
 from ui.state import State, current
 from ui.view import View
 
 BOARD = text.ASSETS / "board"
-SCRIPTS = ("format", "rules", "grid", "editor", "explanation", "flow", "strip", "outbox", "board")
+SCRIPTS = (
+    "format", "rules", "looks", "grid", "editor", "explanation", "flow", "words", "keys", "presenting", "handing_out",
+    "glossary", "strip", "outbox", "board",
+)
 
 
 def _read(name: str) -> str:
@@ -37,8 +40,9 @@ def strip(state: State) -> None:
 def view(state: State) -> View:
     """What decides the structure of any board for this reader."""
     choices = state.choices
-    return View(choices.language, choices.preset, choices.seed, choices.pairing, state.ids, choices.layer,
-                choices.head, choices.rows)
+    steps = state.steps if state.lesson == generation.LESSON else 0
+    return View(choices.language, choices.preset, choices.seed, choices.switches, state.ids, choices.layer,
+                choices.head, choices.rows, state.lesson, steps, generation.reused(state.continuation, steps))
 
 
 def structure(lesson: str, sections: tuple[Section, ...]) -> None:

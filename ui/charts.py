@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
+from engine import Tensor
 from engine.operands import pair_members
+from engine.types import Index
 from ui import naming
 from ui.board import view
 from ui.drawing import vocabulary_rows
@@ -87,7 +89,7 @@ def _span(points: Iterable[Any]) -> list[float]:
     return [-reach, reach]
 
 
-def _plain(number: Any) -> float | None:
+def plain(number: Any) -> float | None:
     """A number for Plotly, which draws nothing for None."""
     return float(number) if np.isfinite(number) else None
 
@@ -95,8 +97,8 @@ def _plain(number: Any) -> float | None:
 def _names(points: Any, labels: list[str], suffix: str) -> Series:
     """The tokens at the tips of the turned queries; a key of the same token has the same place or its own."""
     return {
-        "type": "scatter", "mode": "text", "x": [_plain(across) for across in points[:, 0]],
-        "y": [_plain(up) for up in points[:, 1]],
+        "type": "scatter", "mode": "text", "x": [plain(across) for across in points[:, 0]],
+        "y": [plain(up) for up in points[:, 1]],
         "text": [html.escape(label) for label in labels], "textposition": "top center", "cliponaxis": False,
         "xaxis": f"x{suffix}", "yaxis": f"y{suffix}", "showlegend": False, "hoverinfo": "skip",
     }
@@ -106,8 +108,8 @@ def _arrows(points: Any, name: str, letter: str, stage: str, suffix: str) -> Ser
     """Lines from the origin to every point."""
     x, y = [], []
     for across, up in points:
-        x += [0.0, _plain(across), None]
-        y += [0.0, _plain(up), None]
+        x += [0.0, plain(across), None]
+        y += [0.0, plain(up), None]
     turned = stage == "rotated"
     colour = BLUE if letter == "q" else RED
     return {
@@ -122,9 +124,9 @@ def _arrows(points: Any, name: str, letter: str, stage: str, suffix: str) -> Ser
 def next_token_bars(state: State) -> dict[str, Any]:
     """Logits of the rows on the board at the last position, before the edits and now."""
     rows = sorted(vocabulary_rows(view(state), embedding=False))
-    last = len(state.ids) - 1
+    places = [(0, len(state.ids) - 1, row) for row in rows]
     series = [
-        _bars(state, rows, trace["logits"].data[0, last], name, colour)
+        _bars(state, rows, _numbers(trace["logits"], places), name, colour)
         for trace, name, colour in (
             (state.baseline, state.say("baseline"), GREY), (state.trace, state.say("now"), BLUE),
         )
@@ -140,7 +142,7 @@ def scaled_probabilities(state: State) -> dict[str, Any]:
     """Probabilities of the candidates for the scaled stream, with the final norm and without."""
     rows = sorted(vocabulary_rows(view(state), embedding=False))
     series = [
-        _bars(state, rows, state.trace[f"scaled.{path}.probabilities"].data[0],
+        _bars(state, rows, _numbers(state.trace[f"scaled.{path}.probabilities"], [(0, row) for row in rows]),
               state.say(f"chart_{path}"), colour)
         for path, colour in (("with_norm", BLUE), ("without_norm", RED))
     ]
@@ -150,11 +152,18 @@ def scaled_probabilities(state: State) -> dict[str, Any]:
     )
 
 
-def _bars(state: State, rows: list[int], numbers: Any, name: str, colour: str) -> Series:
+def _numbers(tensor: Tensor, places: Sequence[Index]) -> list[float]:
+    """The cells at those places; of a large tensor nothing else is made."""
+    flat = [np.ravel_multi_index(place, tensor.shape) for place in places]
+    numbers: list[float] = tensor.take(np.array(flat)).tolist()
+    return numbers
+
+
+def _bars(state: State, rows: list[int], numbers: list[float], name: str, colour: str) -> Series:
     return {
         "type": "bar", "orientation": "h", "name": name, "marker": {"color": colour},
         "y": [f"{html.escape(naming.token_label(state.model, row))} · {row}" for row in rows],
-        "x": [_plain(numbers[row]) for row in rows],
-        "text": [number(float(numbers[row])) for row in rows], "textposition": "outside", "cliponaxis": False,
+        "x": [plain(size) for size in numbers],
+        "text": [number(size) for size in numbers], "textposition": "outside", "cliponaxis": False,
         "hovertemplate": "%{x}<extra>%{y}</extra>",
     }

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import isfinite
 from types import MappingProxyType
 
+from engine.programs.generating import MOST_STEPS
+
 Value = int | float | str
 Controls = tuple[tuple[str, Value], ...]
 
@@ -24,6 +26,7 @@ class Control:
         if isinstance(self.default, str):
             if len(text) > self.high:
                 raise ValueError(f"{len(text)} characters; at most {self.high}")
+            text.encode()  # half a surrogate pair is no text
             return text
         number = type(self.default)(text)
         if not isfinite(number) or not self.low <= number <= self.high:
@@ -33,6 +36,14 @@ class Control:
 
 # name in the address → the control; names are unique over all lessons
 CONTROLS: Mapping[str, Control] = MappingProxyType({
+    # lesson 14: what merges are learned on, how many of them, and what they are applied to
+    "corpus": Control(
+        "low low lower lowest\nnew new newer newest\n今天好，今天天气真好。天真，真气人，天气好。", high=600,
+    ),
+    "merges": Control(0, high=60),
+    "sample": Control("slowest 今天 今晚 😀", high=200),
+    # lesson 21: how many tokens the loop has appended
+    "steps": Control(0, high=MOST_STEPS),
 })
 
 

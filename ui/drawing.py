@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from string import Formatter
 from typing import Any
 
 import numpy as np
 
-from engine import presets
+from engine import Tensor, presets
 from engine.edits import MASKS
-from ui import flow, naming, text
-from ui.layout import Block, Fixed, Flow, Grid, Heads, Item, Operator, Slider, Stages, Switch
-from ui.view import Part, ResolvedGrid, View, encode
+from engine.programs.choosing import LEADING
+from ui import gathering, naming, pictures, runs, terms, text, wording
+from ui.layout import (
+    Comparison,
+    Flow,
+    Glossary,
+    Grid,
+    Heads,
+    Item,
+    Operator,
+    Optional,
+    Rows,
+    Slider,
+    Stages,
+    Switch,
+    Verdict,
+    places,
+)
+from ui.view import Part, ResolvedGrid, View, cell_addresses, encode, placed
 
 DENSE_CELLS = 700
 CONDENSED_ROWS = 32
@@ -35,10 +52,34 @@ class Drawing:
         return text.say(self.view.language, key, number=number)
 
     def tensor_name(self, template: str) -> str:
-        """The tensor that a spec means for the chosen layer."""
-        layer, layers = self.view.layer, self.trace.model.config.layers
-        before = "embedding.output" if layer == 0 else f"layers.{layer - 1}.output"
-        return template.format(layer=layer, input=before, last=layers - 1)
+        """The tensor that a spec means for the chosen layer, by the first of its names."""
+        found = self._found(template)
+        return str(self.trace[found].name) if found in self.trace else found
+
+    def _found(self, template: str) -> str:
+        names = self._candidates(template)
+        return next((name for name in names if name in self.trace), names[0])
+
+    def _candidates(self, template: str) -> list[str]:
+        config, layer = self.trace.model.config, self.view.layer
+        words = {**places(config, layer), "layer": layer, "last": config.layers - 1}
+        return [name.strip() for name in template.format(**words).split("|")]
+
+    def exists(self, item: Item) -> bool:
+        """Whether the model has the tensors of an item."""
+        match item:
+            case Grid(tensor) if "{each}" not in tensor:
+                return self.tensor_name(tensor) in self.trace
+            case Slider(grid) | Switch(grid):
+                return self.exists(grid)
+            case Rows(grids=grids):
+                return all(self.exists(grid) for line in grids for grid in line)
+            case Verdict(table):
+                return self.exists(table)
+            case Optional(items, choices):
+                config = self.trace.model.config
+                return all(map(self.exists, items)) and all(getattr(config, field) == value for field, value in choices)
+        return True
 
     def items(self, items: tuple[Item, ...]) -> list[dict[str, Any]]:
         """The items of a section as the browser reads them."""
@@ -46,25 +87,34 @@ class Drawing:
 
     def item(self, item: Item) -> list[dict[str, Any]]:
         match item:
+            case Optional(items):
+                return self.items(items) if self.exists(item) else []
             case Operator(sign):
-                return [{"type": "op", "text": text.catalogue(self.view.language).get(sign, sign)}]
+                return [{"type": "op", "text": self.sign(sign)}]
             case Grid():
                 return [{"type": "grid", "grid": self.grid(spec)} for spec in self.each(item)]
             case Stages():
-                return [{"type": "grid", "grid": self.stages(item)}]
+                return [{"type": "grid", "grid": gathering.rows(self, gathering.stages(self, item))}]
+            case Rows():
+                return [{"type": "grid", "grid": gathering.rows(self, item)}]
+            case Verdict(table, zero, other):
+                shown = gathering.rows(self, table) if isinstance(table, Rows) else self.grid(table)
+                return [{"type": "verdict", "grid": shown, "zero": self.say(zero), "other": self.say(other)}]
             case Slider():
                 return [{"type": "slider", "grid": self.grid(item.grid),
-                         "label": self.say(item.label), "min": item.low, "max": item.high,
+                         "label": self.say(item.label), "min": item.low,
+                         "max": runs.sizes(self.trace)[item.high] if isinstance(item.high, str) else item.high,
                          "step": item.step, "log": item.logarithmic}]
             case Switch():
-                return [{"type": "switch", "grid": self.grid(item.grid),
-                         "label": self.say(item.label), "off": item.off}]
+                return list(gathering.switches(self, item))
             case Heads():
                 return [{"type": "heads", "C": item.width, "H": item.heads, "D": item.width // item.heads}]
+            case Glossary():
+                return [{"type": "glossary", "terms": terms.rows(self.view.language)}]
             case Flow():
-                self.uses_layer |= item.scope == "layer"
-                blocks = flow.blocks(item.scope, self.trace.model.config, self.view.layer)
-                return [{"type": "flow", "blocks": [self.block(block) for block in blocks]}]
+                return [pictures.live(self, item.scope)]
+            case Comparison():
+                return pictures.compared(self, item.scope)
 
     def each(self, spec: Grid) -> Iterator[Grid]:
         """One grid for every head or layer where the spec asks for each of them."""
@@ -81,53 +131,46 @@ class Drawing:
         else:
             yield spec
 
-    def block(self, block: Block) -> dict[str, Any]:
-        """One box of a data-flow picture, with the last position's numbers in it."""
-        shown, shape = None, ""
-        if block.tensor is not None:
-            tensor = self.trace[self.tensor_name(block.tensor)]
-            shape = naming.shape_text(tensor)
-            place: Fixed = (("position", "last"),) if tensor.axes[-1] != "position" else ()
-            shown = self.grid(Grid(block.tensor, columns=tensor.axes[-1], fixed=place))
-        layer = int(block.group.removeprefix("layer ")) if block.group else 0
-        return {
-            "id": block.id, "label": self.say(block.label), "shape": shape, "lesson": block.lesson,
-            "cells": shown, "group": self.say_with("layer_number", layer) if layer else None,
-            "hue": naming.hue(self.tensor_name(block.tensor or "")), "from": block.branch, "operator": block.operator,
-        }
+    def sign(self, sign: str) -> str:
+        """A word by its key, or a sign that is the same in every language."""
+        return wording.sign(sign, self.view)
 
-    def grid(self, spec: Grid) -> str:
-        """Resolve a grid; the same grid asked for twice is one."""
+    def resolve(self, spec: Grid) -> tuple[str, Tensor, dict[str, int], list[int]]:
+        """The tensor that a spec means, by name and itself; where its axes are fixed, and which are free."""
         name = self.tensor_name(spec.tensor)
         tensor = self.trace[name]
-        self.uses_layer |= "{layer}" in spec.tensor or "{input}" in spec.tensor
+        self.uses_layer |= any(word not in ("last", "each") for _, word, _, _ in Formatter().parse(spec.tensor) if word)
         self.uses_head |= "head" in tensor.axes and "head" not in dict(spec.fixed)
         fixed = {"batch": 0, "head": self.view.head} | {
             axis: self._place(axis, place) for axis, place in spec.fixed
         }
         free = [axis for axis in range(len(tensor.axes)) if self._is_free(tensor.axes[axis], spec, fixed)]
-        row, column = self._orient(tensor.axes, free, spec)
-        row_index = None if row is None else self.choose(tensor.axes[row], tensor.shape[row], name)
-        column_index = (
-            None if column is None else self.choose(tensor.axes[column], tensor.shape[column], name)
-        )
+        return name, tensor, fixed, free
+
+    def grid(self, spec: Grid) -> str:
+        """Resolve a grid; the same grid asked for twice is one."""
+        name, tensor, fixed, free = self.resolve(spec)
+        axes = naming.axes(tensor)
+        row, column = self._orient(axes, free, spec)
+        row_index = None if row is None else self.choose(axes[row], tensor.shape[row], name)
+        column_index = None if column is None else self.choose(axes[column], tensor.shape[column], name)
         base = [0 if axis in (row, column) else fixed[tensor.axes[axis]] for axis in range(len(tensor.axes))]
         # an axis that is absent has one place, and no index
         down: list[int | None] = [*row_index] if row_index else [None]
         across: list[int | None] = [*column_index] if column_index else [None]
-        cells = [_placed(base, ((row, r), (column, c))) for r in down for c in across]
+        cells = [placed(base, ((row, r), (column, c))) for r in down for c in across]
         flat = [int(np.ravel_multi_index(cell, tensor.shape)) if cell else 0 for cell in cells]
-        labels = self.view.language
+        labels, asked = self.view.language, self._found(spec.tensor)
+        # a tied head is the embedding's table
+        suffix = spec.suffix if asked == name else f" = {asked}{spec.suffix}"
+        reads_stream = "_input}" in spec.tensor and name == self.tensor_name("{input}")
         drawn: dict[str, Any] = {
-            **self._caption(name, spec.title, spec.suffix),
-            "axes": naming.axes_text(
-                labels, [tensor.axes[axis] for axis in (row, column) if axis is not None]
-            ),
-            "row_axis": "" if row is None else naming.axis_name(labels, tensor.axes[row]),
-            "column_axis": "" if column is None else naming.axis_name(labels, tensor.axes[column]),
-            "rows": self.headers(tensor.axes, row, row_index),
-            "columns": self.headers(tensor.axes, column, column_index),
-            **_cell_addresses(name, cells, base, (row, row_index), (column, column_index)),
+            **self.caption(name, spec.title or ("stream_in" if reads_stream else None), suffix),
+            "axes": naming.axes_text(labels, [axes[axis] for axis in (row, column) if axis is not None]),
+            "row_axis": "" if row is None else naming.axis_name(labels, axes[row]),
+            "column_axis": "" if column is None else naming.axis_name(labels, axes[column]),
+            "rows": self.headers(axes, row, row_index), "columns": self.headers(axes, column, column_index),
+            **cell_addresses(name, cells, base, (row, row_index), (column, column_index)),
             "dense": len(cells) > DENSE_CELLS,
             "range": naming.limits(name),
         }
@@ -135,36 +178,12 @@ class Drawing:
         # one field is enough: the rows asked for appear in every table of the board
         if condensed and not any("more_rows" in known for known in self.grids.values()):
             drawn["more_rows"] = {"max": tensor.shape[tensor.axes.index("vocabulary")] - 1}
-        if row is not None and name == "embedding.weight":
-            assert row_index is not None
-            used = self.view.ids
-            drawn["highlight_rows"] = [place for place, token in enumerate(row_index) if token in used]
-        return self._keep(drawn, ((name, np.array(flat)),))
-
-    def stages(self, spec: Stages) -> str:
-        """The stream of the last position after the embedding and after every addition."""
-        layers = range(self.trace.model.config.layers)
-        stages = [("stage_embedding", 0, "embedding.output")] + [
-            stage for layer in layers for stage in (
-                ("stage_residual1", layer + 1, f"layers.{layer}.residual1"),
-                ("stage_output", layer + 1, f"layers.{layer}.output"),
-            )
-        ]
-        last, width = len(self.view.ids) - 1, self.trace.model.config.hidden_size
-        indices = [(0, last, feature) for feature in range(width)]
-        parts = tuple(
-            (name, np.array([np.ravel_multi_index(index, self.trace[name].shape) for index in indices]))
-            for _, _, name in stages
-        )
-        return self._keep({
-            **self._caption("embedding.output", spec.title), "shape": "",
-            "axes": naming.axes_text(self.view.language, ["feature"]), "row_axis": self.say("stage"),
-            "column_axis": naming.axis_name(self.view.language, "feature"),
-            "rows": [{"text": self.say_with(label, number)} for label, number, _ in stages],
-            "columns": self.headers(("feature",), 0, list(range(width))),
-            "cells": [[name, list(index)] for _, _, name in stages for index in indices],
-            "dense": False, "range": naming.limits("embedding.output"),
-        }, parts)
+        if spec.muted and row is not None:
+            drawn["muted_rows"] = list(range(self.view.reused))
+        used = {"embedding.weight": self.view.ids, "position_embedding.weight": range(len(self.view.ids))}
+        if row_index is not None and name in used:
+            drawn["highlight_rows"] = [place for place, number in enumerate(row_index) if number in used[name]]
+        return self.keep(drawn, ((name, np.array(flat)),))
 
     def headers(self, axes: tuple[str, ...], axis: int | None,
                 index: list[int] | None) -> list[dict[str, Any]]:
@@ -179,7 +198,11 @@ class Drawing:
         return {"text": label, "sub": str(place)} if numbered else {"text": label}
 
     def choose(self, axis: str, size: int, name: str) -> list[int]:
-        """All indices of an axis; of a large vocabulary those in use, not zero, or asked for."""
+        """All indices of an axis; of a large vocabulary those that matter, of a position table those in use."""
+        if axis == "table_position":
+            return list(range(min(size, len(self.view.ids) + 1)))
+        if axis == "rank":
+            return list(range(min(size, LEADING)))
         if axis != "vocabulary" or size <= CONDENSED_ROWS:
             return list(range(size))
         return sorted(vocabulary_rows(self.view, "embedding" in name))
@@ -187,6 +210,8 @@ class Drawing:
     def _place(self, axis: str, place: int | str) -> int:
         if place == "last":
             return len(self.view.ids) - 1
+        if place == "next":
+            return self.view.steps
         return int(place)
 
     @staticmethod
@@ -207,18 +232,18 @@ class Drawing:
             raise ValueError(f"{spec.tensor}: fix all but two of {[axes[axis] for axis in free]}")
         return None, None
 
-    def _caption(self, name: str, title: str | None, suffix: str = "") -> dict[str, Any]:
+    def caption(self, name: str, title: str | None, suffix: str = "") -> dict[str, Any]:
         tensor = self.trace[name]
         kinds = {"parameter": "parameter", "constant": "leaf"}
         return {
             "tensor": name, "title": (naming.short_name(name) if title is None else self.say(title)) + suffix,
             "shape": naming.shape_text(tensor), "kind": kinds.get(tensor.op, "computed"),
             "editable": tensor.op != "ids", "short": naming.short_name(name),
-            "minus_infinity": name.endswith(MASKS), "hue": naming.hue(name), "integer": naming.is_whole(name),
-            "scale": "share" if naming.is_share(name) else "diverging",
+            "minus_infinity": name.endswith(MASKS), "hue": naming.hue(name),
+            **naming.look(name),
         }
 
-    def _keep(self, drawn: dict[str, Any], parts: tuple[Part, ...]) -> str:
+    def keep(self, drawn: dict[str, Any], parts: tuple[Part, ...]) -> str:
         for key, known in self.grids.items():
             if {**known, "baseline": None} == {**drawn, "baseline": None}:
                 return key
@@ -231,24 +256,8 @@ class Drawing:
 def vocabulary_rows(view: View, embedding: bool) -> Iterator[int]:
     """The rows of a large table that matter: not zero, in the sentence or a candidate, or asked for."""
     model = view.baseline.model
-    table = model.parameters["embedding.weight" if embedding else "lm_head.weight"]
-    used = view.ids if embedding else presets.CANDIDATES[view.preset]
-    yield from {*map(int, np.flatnonzero(np.any(table != 0, axis=1))), *used, *view.rows}
-
-
-def _placed(base: list[int], places: tuple[tuple[int | None, int | None], ...]) -> tuple[int, ...]:
-    index = list(base)
-    for axis, place in places:
-        if axis is not None and place is not None:
-            index[axis] = place
-    return tuple(index)
-
-
-def _cell_addresses(name: str, cells: list[tuple[int, ...]], base: list[int],
-                    row: tuple[int | None, list[int] | None],
-                    column: tuple[int | None, list[int] | None]) -> dict[str, Any]:
-    """Where the cells are: a common base where rows and columns are the last axes, else one by one."""
-    axes = [axis for axis, _ in (row, column) if axis is not None]
-    if axes == list(range(len(base) - len(axes), len(base))):
-        return {"base": base[:len(base) - len(axes)], "row_index": row[1], "column_index": column[1]}
-    return {"cells": [[name, list(cell)] for cell in cells]}
+    tied = model.config.tied_head
+    table = "embedding.weight" if embedding or tied else "lm_head.weight"
+    sentence = view.ids if embedding or tied else ()
+    candidates = () if embedding and not tied else presets.CANDIDATES[view.preset]
+    yield from {*runs.filled_rows(model, table), *sentence, *candidates, *view.rows}

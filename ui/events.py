@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from engine import Edit, EditError, GlassboxError, InputError
+from ui import hiding, runs
 from ui.address import is_cell, open_address
 from ui.state import (
     LONGEST_NAME,
@@ -17,10 +18,10 @@ from ui.state import (
     MOST_ROWS,
     MOST_SNAPSHOTS,
     CellAddress,
+    Handing,
     Index,
     State,
     covers,
-    read_sentence,
     without,
 )
 from ui.text import LANGUAGES, explain_error
@@ -37,7 +38,8 @@ def apply(state: State, event: Event) -> None:
         if number <= state.seq:
             return
         state.seq, state.message = number, None
-        handler(state, event)
+        if not state.hides(hiding.owner(event)):
+            handler(state, event)
     except GlassboxError as error:
         state.message = ("error", explain_error(state.choices.language, error))
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -53,6 +55,19 @@ def _edit(state: State, event: Event) -> None:
     state.commit(others if back else (*others, edit), gesture)
 
 
+def _cover(state: State, event: Event) -> None:
+    """Set all cells of some slices to one number, or leave them alone again; one step of undo."""
+    value = 0.0 if event["value"] is None else event["value"]
+    edits = [Edit(str(name), _slices(index), value) for name, index in event["places"]]
+    keys = {edit.key for edit in edits}
+    others = tuple(edit for edit in state.edits if edit.key not in keys)
+    state.commit(others if event["value"] is None else (*others, *edits))
+
+
+def _slices(index: Sequence[int | None]) -> tuple[int | slice, ...]:
+    return tuple(slice(None) if part is None else int(part) for part in index)
+
+
 def _cancel(state: State, event: Event) -> None:
     state.cancel(event["gesture"])
 
@@ -60,7 +75,7 @@ def _cancel(state: State, event: Event) -> None:
 def _is_baseline(state: State, edit: Edit, index: Index, others: Sequence[Edit]) -> bool:
     """Whether the edit sets a parameter or constant to what it is without it."""
     tensor = state.baseline[edit.name]
-    if tensor.node.kernel is not None or tensor.data[index] != edit.value:
+    if tensor.node.kernel is not None or tensor.number(index) != edit.value:
         return False
     return not any(other.name == edit.name and covers(other, index, tensor.shape) for other in others)
 
@@ -117,7 +132,7 @@ def _text(state: State, event: Event) -> None:
     try:
         if len(text) > LONGEST_TEXT:
             raise InputError("long_text", f"{len(text)} characters", most=LONGEST_TEXT)
-        ids = read_sentence(state.model, text)
+        ids = runs.read_sentence(state.model, text)
     except GlassboxError as error:
         state.text_error = explain_error(state.choices.language, error)
         return
@@ -128,7 +143,7 @@ def _text(state: State, event: Event) -> None:
     state.trail = [cell for cell in state.trail if is_cell(state.trace, *cell)]
     if state.choices.selected is not None and not is_cell(state.trace, *state.choices.selected):
         state.choose(selected=None)
-    if any(state.baseline[edit.name].node.kernel is not None for edit in state.edits):
+    if any(state.baseline[edit.name].node.kernel is not None for edit in state.active(state.edits)):
         state.message = ("info", state.say("overrides_stay"))
     state.needs_page = True
 
@@ -156,6 +171,20 @@ def _head(state: State, event: Event) -> None:
 
 def _go(state: State, event: Event) -> None:
     state.destination = str(event["lesson"])
+
+
+def _present(state: State, event: Event) -> None:
+    state.choose(presenting=bool(event["value"]))
+    state.needs_page = True
+
+
+def _hand_out(state: State, event: Event) -> None:
+    """Open, change or close the panel that makes a link for a class."""
+    page = event["page"]
+    state.handing = None if page is None else Handing(
+        str(page)[:LONGEST_TEXT], hiding.parse(".".join(event.get("hide", state.choices.hidden))),
+        bool(event.get("present", state.choices.presenting)),
+    )
 
 
 def _rows(state: State, event: Event) -> None:
@@ -204,10 +233,10 @@ def _cell(state: State, event: Event) -> CellAddress:
 
 
 HANDLERS: Mapping[str, Callable[[State, Event], None]] = MappingProxyType({
-    "edit": _edit, "cancel": _cancel, "undo": _undo, "redo": _redo, "reset": _reset,
+    "edit": _edit, "cover": _cover, "cancel": _cancel, "undo": _undo, "redo": _redo, "reset": _reset,
     "select": _select, "unselect": _unselect,
     "mode": _mode, "text": _text, "text_cancel": _text_cancel, "language": _language, "layer": _layer,
     "head": _head, "go": _go, "rows": _rows, "snapshot": _snapshot, "forget": _forget,
-    "restore": _restore, "dismiss": _dismiss,
+    "restore": _restore, "dismiss": _dismiss, "present": _present, "hand_out": _hand_out,
     "open": _open,
 })

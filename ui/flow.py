@@ -1,46 +1,156 @@
-"""The data-flow pictures, drawn from the configuration: the whole model, and one layer."""
+"""The data-flow pictures, drawn from the configuration: the whole model, one layer, every step of a block."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from engine import ModelConfig
 from ui.layout import Block
 
 
 def blocks(scope: str, config: ModelConfig, layer: int) -> list[Block]:
-    """The boxes of the whole model (`model`) or of one layer (`layer`), from input to output."""
+    """The boxes of the whole model (`model`), of one layer (`layer`), or of the model with one block step by step
+    (`block`), from input to output; or of the `loop` that continues a text.
+    """
+    if scope == "loop":
+        return list(_loop(config))
     if scope == "layer":
-        return [Block("input", "flow_layer_input", "layers", "{input}"), *_inside(layer)]
-    layers = [block for number in range(config.layers) for block in _summary(number)]
-    return [
-        Block("ids", "flow_ids", "embedding", "input_ids"),
-        Block("embedding", "flow_embedding", "embedding", "embedding.output"),
-        *layers,
-        Block("final_norm", "flow_final_norm", "final_norm", "final_norm.output"),
-        Block("lm_head", "flow_lm_head", "lm_head", "logits"),
-        Block("probabilities", "flow_probabilities", "lm_head", "probabilities"),
-    ]
+        return [Block("input", "flow_layer_input", "layers", "{input}"), *_Layer(config, layer).boxes("input")]
+    start = list(_start(config))
+    if scope == "block":
+        return [*start, *_Steps(config, 0).boxes(start[-1].id), *_end(config, f"flow_final_{config.norm}")]
+    layers: list[Block] = []
+    for number in range(config.layers):
+        layers += _summary(config, number, [*start, *layers][-1].id)
+    return [*start, *layers, *_end(config)]
 
 
-def _summary(layer: int) -> list[Block]:
-    """A layer in the picture of the whole: its two branches and its output."""
-    group = f"layer {layer + 1}"
-    source = "embedding" if layer == 0 else f"output{layer - 1}"
-    name = f"layers.{layer}"
-    return [
-        Block(f"attention{layer}", "flow_attention", "qkv", f"{name}.attention.output", group),
-        Block(f"residual{layer}", "flow_residual", "residual", f"{name}.residual1", group, source, "+"),
-        Block(f"mlp{layer}", "flow_mlp", "mlp", f"{name}.mlp.output", group),
-        Block(f"output{layer}", "flow_output", "residual", f"{name}.output", group, f"residual{layer}", "+"),
-    ]
+def _loop(config: ModelConfig) -> Iterator[Block]:
+    """The system picture: what is appended comes back as a token."""
+    yield Block("tokens", "loop_tokens", "tokens", "input_ids", branch="append")
+    yield Block("forward", "loop_forward", "overview", f"layers.{config.layers - 1}.output")
+    yield Block("logits", "loop_logits", "lm_head", "choosing.ranked")
+    yield Block("choose", "loop_choose", "choosing", "choosing.probabilities")
+    yield Block("append", "loop_append", "choosing", "generating.drawn", fixed=(("step", "next"),))
 
 
-def _inside(layer: int) -> list[Block]:
-    group, name = f"layer {layer + 1}", f"layers.{layer}"
-    return [
-        Block("norm1", "flow_norm1", "rmsnorm", f"{name}.norm1.output", group),
-        Block("attention", "flow_attention", "qkv", f"{name}.attention.output", group),
-        Block("residual1", "flow_residual", "residual", f"{name}.residual1", group, "input", "+"),
-        Block("norm2", "flow_norm2", "rmsnorm", f"{name}.norm2.output", group),
-        Block("mlp", "flow_mlp", "mlp", f"{name}.mlp.output", group),
-        Block("output", "flow_output", "residual", f"{name}.output", group, "residual1", "+"),
-    ]
+def _start(config: ModelConfig) -> Iterator[Block]:
+    yield Block("ids", "flow_ids", "embedding", "input_ids")
+    yield Block("embedding", "flow_embedding", "embedding", "embedding.output")
+    if config.positions == "learned":
+        yield Block("positions", "flow_positions", "positions", "embedding.sum", operator="+")
+
+
+def _end(config: ModelConfig, norm_label: str = "flow_final_norm") -> Iterator[Block]:
+    if config.norm != "none":
+        lesson = "layernorm" if config.norm == "layernorm" else "final_norm"
+        yield Block("final_norm", norm_label, lesson, "final_norm.output")
+    label = "flow_tied_head" if config.tied_head else "flow_lm_head"
+    capped = config.logit_soft_cap is not None
+    yield Block("lm_head", label, "lm_head", "logits.uncapped" if capped else "logits")
+    if capped:
+        yield Block("soft_cap", "flow_soft_cap", "switchboard", "logits")
+    yield Block("probabilities", "flow_probabilities", "lm_head", "probabilities")
+
+
+def _summary(config: ModelConfig, layer: int, source: str) -> Iterator[Block]:
+    """A layer in the picture of the whole: its branches and additions, and the norms that stand in the stream."""
+    for block in _Layer(config, layer).boxes(source):
+        if config.norm_placement == "pre" and block.id in ("norm1", "norm2"):
+            continue
+        inside = block.branch not in (None, source)
+        branch = f"{block.branch}{layer}" if inside else block.branch
+        yield replace(block, id=f"{block.id}{layer}", branch=branch)
+
+
+def _addition(config: ModelConfig, block: Block) -> Block:
+    """Where a branch joins the stream; without residuals the branch goes on alone."""
+    if config.residual:
+        return replace(block, operator="+")
+    return replace(block, label="flow_alone", lesson="why_residuals", branch=None)
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """One layer, its attention and its MLP in a box each."""
+
+    config: ModelConfig
+    layer: int
+
+    def boxes(self, source: str) -> Iterator[Block]:
+        """The boxes in order; `source` is where the stream comes from."""
+        if self.config.norm_placement == "post":
+            yield from self.attention()
+            yield self.addition("residual1", "flow_residual", "residual1", source)
+            yield from self.norm("norm1", "norm1.output")
+            yield from self.mlp()
+            after = "residual1" if self.config.norm == "none" else "norm1"
+            yield self.addition("residual2", "flow_output", "residual2", after)
+            yield from self.norm("norm2", "output")
+            return
+        yield from self.norm("norm1", "norm1.output")
+        yield from self.attention()
+        yield self.addition("residual1", "flow_residual", "residual1", source)
+        yield from self.norm("norm2", "norm2.output")
+        yield from self.mlp()
+        yield self.addition("output", "flow_output", "output", "residual1")
+
+    def box(self, name: str, label: str, lesson: str, tensor: str | None) -> Block:
+        """A box in the layer's frame; the tensor is named within the layer."""
+        full = None if tensor is None else f"layers.{self.layer}.{tensor}"
+        return Block(name, label, lesson, full, f"layer {self.layer + 1}")
+
+    def addition(self, name: str, label: str, tensor: str, source: str) -> Block:
+        """Where a branch joins the stream that left at `source`."""
+        return _addition(self.config, replace(self.box(name, label, "residual", tensor), branch=source))
+
+    def norm(self, name: str, tensor: str) -> Iterator[Block]:
+        """The norm, where the model has one."""
+        if self.config.norm != "none":
+            yield self.box(name, self.norm_label(name), self.config.norm, tensor)
+
+    def norm_label(self, name: str) -> str:
+        """What the box of a norm says."""
+        return f"flow_{name}"
+
+    def attention(self) -> Iterator[Block]:
+        """The first half."""
+        yield self.box("attention", "flow_attention", "qkv", "attention.output")
+
+    def mlp(self) -> Iterator[Block]:
+        """The second half."""
+        yield self.box("mlp", "flow_mlp", "mlp", "mlp.output")
+
+
+class _Steps(_Layer):
+    """One layer with every step in a box of its own."""
+
+    def norm_label(self, name: str) -> str:
+        return f"flow_{self.config.norm}"
+
+    def attention(self) -> Iterator[Block]:
+        config = self.config
+        yield self.box("qkv", "flow_qkv", "qkv", "attention.q")
+        if config.positions == "rope":
+            yield self.box("turn", "flow_turn", "rope", "attention.q_rotated")
+        if config.qk_norm:
+            yield self.box("qk_norm", "flow_qk_norm", "switchboard", "attention.q_norm.output")
+        scores = "scaled" if config.scale_scores else "unscaled"
+        mask = "masked" if config.causal else "open"
+        yield self.box("weights", f"flow_weights_{scores}_{mask}", "scores", "attention.weights")
+        yield self.box("context", "flow_context", "values", "attention.head_output")
+        yield self.box("projection", "flow_projection", "values", "attention.output")
+        yield from self.dropout("dropout1")
+
+    def mlp(self) -> Iterator[Block]:
+        activation = self.config.activation
+        yield self.box("up", "flow_up", "mlp", "mlp.up")
+        yield self.box("activation", f"flow_{activation}", "mlp" if activation == "relu" else "gelu", "mlp.activation")
+        yield self.box("down", "flow_down", "mlp", "mlp.output")
+        yield from self.dropout("dropout2")
+
+    def dropout(self, name: str) -> Iterator[Block]:
+        """Dropout, which acts in training only and has no numbers here."""
+        if self.config.dropout:
+            yield self.box(name, "flow_dropout", "dropout", None)

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine import Model, Trace
 from engine.plan import Node
-from ui import naming, runs, text
+from ui import naming, text, wording
 from ui.drawing import Drawing
 from ui.layout import Section
 from ui.view import ResolvedGrid, View
@@ -37,32 +37,26 @@ class Frame:
 def build(lesson: str, sections: tuple[Section, ...], view: View) -> Frame:
     """The frame of a lesson's board for one view."""
     drawing = Drawing(view)
+    drawn = [(part, drawing.items(part.items)) for part in sections]
     layout = [
         {
-            "title": None if part.title is None else text.say(view.language, part.title),
-            "note": None if part.note is None else note(part.note, view),
-            "items": drawing.items(part.items),
+            "title": None if part.title is None else wording.title(part.title, view),
+            "note": None if part.note is None else wording.note(part.note, view),
+            "items": items,
         }
-        for part in sections
+        # a part of which the model has nothing is left out
+        for part, items in drawn if items or not part.items
     ]
     trace = view.baseline
     names = frozenset(name for grid in drawing.resolved for name, _ in grid.parts)
     data: dict[str, Any] = {
         "labels": text.board_labels(view.language),
         "tokens": tokens(trace.model, view.ids), "layout": layout, "grids": drawing.grids,
-        "rules": rules(trace, names),
+        "rules": rules(trace, names), "input": drawing.tensor_name("{input}"),
     }
     digest = hashlib.blake2b(json.dumps([lesson, data], sort_keys=True).encode(), digest_size=8)
     data["version"] = digest.hexdigest()
     return Frame(data, tuple(drawing.resolved), names, drawing.uses_layer, drawing.uses_head)
-
-
-def note(key: str, view: View) -> str:
-    """A section's sentence of guidance; a model may have one of its own to add."""
-    words = {**runs.sizes(view.baseline), "pairs": naming.pairs_text(view.baseline.model.config)}
-    own = f"{key}_{view.preset}"
-    sentences = [key, *([own] if own in text.catalogue(view.language) else [])]
-    return " ".join(text.say(view.language, sentence, **words) for sentence in sentences)
 
 
 def tokens(model: Model, ids: tuple[int, ...]) -> list[dict[str, Any]]:
@@ -103,4 +97,9 @@ def _key(node: Node) -> str:
 
 
 def _rule(entry: tuple[Any, ...]) -> list[Any]:
-    return ["all"] if entry[0] == "sum" else list(entry)
+    match entry:
+        case ("sum", _):
+            return ["all"]
+        case ("sum_shift", _, first):
+            return ["from", first]
+    return list(entry)

@@ -1,14 +1,30 @@
 """What a lesson puts on its board: sections of grids, joined by words for the operations.
 
 In a tensor's name `{layer}` stands for the layer that the reader chose, `{input}` for the tensor
-that enters it, `{last}` for the last layer, and `{each}` makes one grid of every layer.
+that enters it, `{last}` for the last layer, and `{each}` makes one grid of every layer; `places` has
+the others. Architectures differ: `a | b` means the first of them that the model has, and what is
+`optional` is drawn where all of its tensors exist. Titles and signs may name a size or a choice of the
+model, such as `{activation}`; notes have sentences of their own for some models (`wording.note`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# an axis fixed at a place: "last" is the last position, "each" makes one grid of every head
+from engine import ModelConfig
+
+# what other modules read, whatever the architecture did to it before
+STREAM = "embedding.sum | embedding.output"
+ATTENTION_INPUT = "{attention_input}"
+QUERY, KEY = (
+    f"layers.{{layer}}.attention.{letter}_norm.output | layers.{{layer}}.attention.{letter}_rotated"
+    f" | layers.{{layer}}.attention.{letter}_heads" for letter in "qk"
+)
+SCORES = "layers.{layer}.attention.scores | layers.{layer}.attention.dot"
+MASKED_SCORES = f"layers.{{layer}}.attention.masked_scores | {SCORES}"
+
+# an axis fixed at a place: "last" is the last position, "next" the loop's next step, "each" makes one
+# grid of every head
 Fixed = tuple[tuple[str, int | str], ...]
 
 
@@ -22,6 +38,8 @@ class Grid:
     fixed: Fixed = ()
     title: str | None = None
     suffix: str = ""
+    # rows that a cache would have from earlier steps are greyed
+    muted: bool = False
 
 
 @dataclass(frozen=True)
@@ -29,6 +47,36 @@ class Stages:
     """The stream of the last position, a row for each stage from the embedding to the last layer."""
 
     title: str
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Vectors of several tensors under one another; each line has a label, a key or a sign, and its vector.
+
+    A line may hold single numbers of several tensors instead, under `columns` with labels of their own;
+    where they are of different kinds, each of these columns has `looks` of its own.
+    """
+
+    title: str
+    lines: tuple[tuple[str, Grid | tuple[Grid, ...]], ...]
+    axis: str = "quantity"
+    columns: tuple[str, ...] = ()
+    column_axis: str = ""
+    looks: bool = False
+
+    @property
+    def grids(self) -> tuple[tuple[Grid, ...], ...]:
+        """The grids of each line."""
+        return tuple(line if isinstance(line, tuple) else (line,) for _, line in self.lines)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A sentence by its key: `zero` where every cell of the table is 0, else `other`. The table is not drawn."""
+
+    table: Grid | Rows
+    zero: str
+    other: str
 
 
 @dataclass(frozen=True)
@@ -45,18 +93,24 @@ class Slider:
     grid: Grid
     label: str
     low: float
-    high: float
+    # a letter stands for that size of the model
+    high: float | str
     step: float
     logarithmic: bool = False
 
 
 @dataclass(frozen=True)
 class Switch:
-    """A labelled switch: on leaves the first cell of a grid alone, off sets it to a number."""
+    """A labelled switch: one side leaves all cells of its grids alone, the other sets them to a number.
+
+    With `{each}` in the tensors' names, one switch for every layer.
+    """
 
     grid: Grid
     label: str
-    off: float
+    off: float | None = None
+    on: float | None = None
+    also: tuple[Grid, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,6 +132,7 @@ class Block:
     group: str | None = None
     branch: str | None = None
     operator: str | None = None
+    fixed: Fixed = ()
 
 
 @dataclass(frozen=True)
@@ -87,7 +142,27 @@ class Flow:
     scope: str
 
 
-Item = Grid | Stages | Operator | Slider | Switch | Heads | Flow
+@dataclass(frozen=True)
+class Comparison:
+    """Two data-flow pictures side by side, without numbers: this model, and the other article's."""
+
+    scope: str
+
+
+@dataclass(frozen=True)
+class Glossary:
+    """The terms of all lessons, with a field to search them."""
+
+
+@dataclass(frozen=True)
+class Optional:
+    """Items that are drawn only where the model has all of their tensors, and these choices of architecture."""
+
+    items: tuple[Item, ...]
+    choices: tuple[tuple[str, object], ...] = ()
+
+
+Item = Grid | Stages | Rows | Verdict | Operator | Slider | Switch | Heads | Flow | Comparison | Glossary | Optional
 
 
 @dataclass(frozen=True)
@@ -105,11 +180,37 @@ def section(title: str | None, *items: Item, note: str | None = None) -> Section
 
 
 def grid(tensor: str, rows: str | None = None, columns: str | None = None, title: str | None = None,
-         **fixed: int | str) -> Grid:
+         muted: bool = False, **fixed: int | str) -> Grid:
     """A tensor as a table; `fixed` places axes, such as `position="last"`."""
-    return Grid(tensor, rows, columns, tuple(fixed.items()), title)
+    return Grid(tensor, rows, columns, tuple(fixed.items()), title, muted=muted)
 
 
 def op(text: str) -> Operator:
     """A sign or word between two grids."""
     return Operator(text)
+
+
+def optional(*items: Item, **choices: object) -> Optional:
+    """Items for models that have these tensors; `choices` are fields of the configuration, as `residual=True`."""
+    return Optional(items, tuple(choices.items()))
+
+
+def places(config: ModelConfig, layer: int) -> dict[str, str]:
+    """The tensors of the chosen layer that the order of norms, additions and branches decides.
+
+    `{input}` enters the layer; attention reads `{attention_input}`; the second half starts from
+    `{middle}`, and its MLP reads `{mlp_input}`; norms read `{norm1_input}` and `{norm2_input}`.
+    """
+    start = "embedding.sum" if config.positions == "learned" else "embedding.output"
+    before = start if layer == 0 else f"layers.{layer - 1}.output"
+    name, normed = f"layers.{layer}", config.norm != "none"
+    added, first = f"{name}.residual1", f"{name}.norm1.output" if normed else ""
+    if config.norm_placement == "post":
+        return {
+            "input": before, "attention_input": before, "middle": first or added, "mlp_input": first or added,
+            "norm1_input": added, "norm2_input": f"{name}.residual2",
+        }
+    return {
+        "input": before, "attention_input": first or before, "middle": added,
+        "mlp_input": f"{name}.norm2.output" if normed else added, "norm1_input": before, "norm2_input": added,
+    }

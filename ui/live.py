@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from engine import Trace, presets
+from engine import Tensor, Trace, presets
 from engine.edits import MASKS
+from engine.sampling import leading
 from engine.types import Array, Index
-from ui import naming
+from ui import handing_out, hiding, naming
 from ui.address import address, is_cell
-from ui.explanation import explanation, finite
+from ui.explanation import explanation
 from ui.frame import Frame, tokens
+from ui.operands import finite
 from ui.state import State, covers
 from ui.text import LANGUAGE_NAMES, LANGUAGES
 from ui.view import encode
@@ -25,6 +27,8 @@ SHOWN_CANDIDATES = 3
 def build(state: State, frame: Frame, neighbours: dict[str, Any]) -> dict[str, Any]:
     """The live data of a board; `neighbours` are the previous and the next lesson."""
     trace, baseline = state.trace, state.baseline
+    # another page or architecture may lack cells on the way by which the reader came
+    state.trail = [cell for cell in state.trail if is_cell(trace, *cell)]
     chosen = state.choices.selected
     selected = chosen if chosen is not None and is_cell(trace, *chosen) else None
     return {
@@ -33,11 +37,15 @@ def build(state: State, frame: Frame, neighbours: dict[str, Any]) -> dict[str, A
         "session": state.session,
         "values": _changed(frame, trace, baseline),
         "edited": _edited(frame, state, trace),
+        "names": _names(frame, state, trace, baseline),
         "mode": state.choices.mode,
         "selected": None if selected is None else {"tensor": selected[0], "index": list(selected[1])},
-        "editor": None if selected is None else _editor(state, *selected),
-        "explanation": None if selected is None else explanation(state, *selected),
+        "editor": None if selected is None or state.hides("editing") else _editor(state, *selected),
+        "explanation": None if selected is None or state.hides("explanation") else explanation(state, *selected),
         "strip": {**_strip(state, frame, trace, baseline), **neighbours},
+        "presenting": state.choices.presenting,
+        "hidden": sorted(hiding.spread(state.choices.hidden)),
+        "hand_out": handing_out.data(state),
         "message": _message(state, trace, baseline),
         "address": address(state),
     }
@@ -62,10 +70,10 @@ def _editor(state: State, name: str, index: Index) -> dict[str, Any]:
     return {
         "tensor": name, "index": list(index),
         "title": naming.cell_title(state.model, state.ids, tensor, name, index),
-        "value": finite(float(tensor.data[index])),
-        "baseline": finite(float(state.baseline[name].data[index])),
-        "computed": finite(float(tensor.inputs[0].data[index])) if tensor.overridden else None,
-        "range": naming.limits(name), "edited": covered,
+        "value": finite(tensor.number(index)),
+        "baseline": finite(state.baseline[name].number(index)),
+        "computed": finite(tensor.inputs[0].number(index)) if tensor.overridden else None,
+        "range": naming.limits(name), "integer": naming.is_whole(name), "edited": covered,
         "tensor_edited": any(edit.name == name for edit in state.edits),
         "editable": tensor.op != "ids",
         "kind": "computed" if tensor.node.kernel is not None else "parameter",
@@ -77,12 +85,23 @@ def _edited(frame: Frame, state: State, trace: Trace) -> dict[str, list[int]]:
     """The cells of each grid that an edit covers, by their number in the grid."""
     covered: dict[str, Array] = {}
     for edit in state.edits:
-        if edit.name in frame.names:
-            mask = covered.setdefault(edit.name, np.zeros(trace[edit.name].shape, dtype=bool))
+        # a tied head is edited under either name, and drawn under the embedding's
+        name = str(trace[edit.name].name) if edit.name in trace else edit.name
+        if name in frame.names:
+            mask = covered.setdefault(name, np.zeros(trace[name].shape, dtype=bool))
             with suppress(IndexError):  # beyond a sentence that is shorter now
                 mask[edit.index] = True
     return {grid.key: np.flatnonzero(grid.covered(covered)).tolist() for grid in frame.grids
             if any(name in covered for name, _ in grid.parts)}
+
+
+def _names(frame: Frame, state: State, trace: Trace, baseline: Trace) -> dict[int, str]:
+    """The tokens whose ids stand in the grids, by id."""
+    ids = {
+        token for grid in frame.grids for name, flat in grid.parts if naming.is_token(name)
+        for run in (trace, baseline) for token in run[name].take(flat).tolist()
+    }
+    return {int(token): naming.token_label(state.model, int(token)) for token in sorted(ids)}
 
 
 def _message(state: State, trace: Trace, baseline: Trace) -> dict[str, str] | None:
@@ -95,17 +114,30 @@ def _message(state: State, trace: Trace, baseline: Trace) -> dict[str, str] | No
 
 def _oddity(state: State, trace: Trace, baseline: Trace) -> tuple[str, str]:
     """A number that ran over, or a row that reads nothing; no words where all is well."""
-    odd = next((name for name, numbers in _changed_arrays(trace, baseline) if not _is_sound(name, numbers)), None)
+    last = len(state.ids) - 1
+    odd = next((
+        tensor.name for tensor in _changed_tensors(trace, baseline)
+        if not _is_sound(str(tensor.name), _looked_at(tensor, last))
+    ), None)
     if odd is not None:
         return "error", state.say("not_finite_now", name=odd)
     sums = (trace[f"layers.{layer}.attention.weights.sum"].data for layer in range(state.model.config.layers))
     return "info", "" if all(total.all() for total in sums) else state.say("explain_empty_row")
 
 
-def _changed_arrays(trace: Trace, baseline: Trace) -> Iterator[tuple[str, Array]]:
-    """The arrays that a run did not take over from the baseline, in order of computation."""
-    now, before = trace.recording.values, baseline.recording.values
-    return ((name, now[slot]) for name, slot in trace.recording.plan.names.items() if now[slot] is not before[slot])
+def _looked_at(tensor: Tensor, last: int) -> Array:
+    """All numbers; over a large vocabulary those of the last position, which the prediction is read from."""
+    if not tensor.is_deferred:
+        return tensor.data
+    return tensor.row(0, last) if tensor.axes[:2] == ("batch", "position") else np.zeros(0)
+
+
+def _changed_tensors(trace: Trace, baseline: Trace) -> Iterator[Tensor]:
+    """The computed tensors that a run did not take over from the baseline, in order of computation."""
+    return (
+        tensor for tensor, before in zip(trace.values(), baseline.values(), strict=True)
+        if tensor.node.kernel is not None and not tensor.shares(before)
+    )
 
 
 def _is_sound(name: str, numbers: Array) -> bool:
@@ -113,7 +145,7 @@ def _is_sound(name: str, numbers: Array) -> bool:
     finite_cells = np.isfinite(numbers)
     if finite_cells.all():
         return True
-    return name.endswith((*MASKS, ".shifted")) and bool((finite_cells | np.isneginf(numbers)).all())
+    return name.endswith((*MASKS, ".shifted", *naming.CUT)) and bool((finite_cells | np.isneginf(numbers)).all())
 
 
 def _strip(state: State, frame: Frame, trace: Trace, baseline: Trace) -> dict[str, Any]:
@@ -137,12 +169,12 @@ def _strip(state: State, frame: Frame, trace: Trace, baseline: Trace) -> dict[st
 def _candidates(state: State, trace: Trace, baseline: Trace) -> list[dict[str, Any]]:
     """The leading next tokens before and after, and the preset's own candidates."""
     last = len(state.ids) - 1
-    now, before = (run["logits"].data[0, last] for run in (trace, baseline))
-    odds, odds_before = (run["probabilities"].data[0, last] for run in (trace, baseline))
-    leader = int(np.argmax(now))
+    now, before = (run["logits"].row(0, last) for run in (trace, baseline))
+    odds, odds_before = (run["probabilities"].row(0, last) for run in (trace, baseline))
+    ranked = leading(now, SHOWN_CANDIDATES)
+    leader = ranked[0]
     named = list(presets.CANDIDATES[state.choices.preset])
-    ranked = [int(token) for token in np.argsort(-now, kind="stable")[:SHOWN_CANDIDATES]]
-    shown = list(dict.fromkeys([leader, int(np.argmax(before)), *named, *ranked]))
+    shown = list(dict.fromkeys([leader, *leading(before, 1), *named, *ranked]))
     return [
         {
             "id": token, "text": naming.token_label(state.model, token), "top": token == leader,
@@ -157,10 +189,7 @@ def _candidates(state: State, trace: Trace, baseline: Trace) -> list[dict[str, A
 
 def _first_changed(trace: Trace, baseline: Trace) -> str | None:
     """The first computed tensor, in order of computation, that differs from the baseline."""
-    nodes = trace.recording.plan.nodes
-    for name, numbers in _changed_arrays(trace, baseline):
-        computed = nodes[trace.recording.plan.names[name]].kernel is not None
-        if computed and not np.array_equal(numbers, baseline[name].data, equal_nan=True):
-            return name
+    for tensor in _changed_tensors(trace, baseline):
+        if not np.array_equal(tensor.data, baseline[str(tensor.name)].data, equal_nan=True):
+            return tensor.name
     return None
-

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from engine import Model, ModelConfig, Tensor
 from engine.operands import pair_members
@@ -13,24 +14,50 @@ SEQUENCE_AXES = frozenset({"position", "query", "key"})
 AXIS_LETTERS: Mapping[str, str] = MappingProxyType({
     "batch": "B", "position": "T", "query": "T", "key": "T", "feature": "C", "head": "H",
     "head_feature": "D", "hidden": "F", "vocabulary": "V", "pair": "D/2", "score": "n",
+    "table_position": "max_positions", "unit": "width", "sample_query": "queries", "sample_key": "keys",
+    "entry": "n", "point": "n", "mask": "M", "rank": "V", "draw": "n", "step": "n",
 })
 _CELL_PREFIX: Mapping[str, str] = MappingProxyType({
     "feature": "c", "head_feature": "d", "hidden": "f", "pair": "p", "batch": "b", "head": "h",
-    "score": "s",
+    "score": "s", "unit": "u", "sample_query": "q", "sample_key": "k", "entry": "x", "point": "x", "mask": "m",
 })
+# axes along which people count from one
+_COUNTED: Mapping[str, str] = MappingProxyType({"rank": "r", "draw": "n", "step": "n"})
+# tensors that hold token ids, and those in which a token that was cut has −∞
+_TOKENS = frozenset({"choosing.order", "choosing.drawn", "generating.drawn"})
+CUT = ("choosing.tempered", "choosing.kept_k")
 _HUES = (
     ("attention.q", "q"), ("attention.Wq", "q"), ("attention.k", "k"), ("attention.Wk", "k"),
     ("attention.v", "v"), ("attention.Wv", "v"), ("attention.head_output", "v"), ("attention.merged", "v"),
-    ("attention.Wo", "v"), ("attention.output", "v"), ("attention.", "weights"), ("weights", "weights"),
+    ("attention.bq", "q"), ("attention.bk", "k"), ("attention.bv", "v"), ("attention.bo", "v"),
+    ("attention.Wo", "v"), ("attention.output", "v"), ("attention.drop", "v"),
+    ("attention.", "weights"), ("weights", "weights"),
     ("causal_mask", "weights"), ("mlp.", "mlp"), ("norm", "norm"), ("embedding", "stream"),
-    ("residual1", "stream"), ("stream", "stream"), ("logits", "logits"), ("probabilities", "logits"),
+    ("residual", "stream"), ("stream", "stream"), ("logits", "logits"), ("probabilities", "logits"),
     ("lm_head", "logits"), ("contributions", "logits"),
+    (".q", "q"), (".k_", "k"), ("scores", "weights"), ("gelu.", "mlp"), ("dropout.draws", "none"), ("dropout.", "mlp"),
+    ("choosing.", "logits"), ("generating.", "logits"),
 )
 _LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType({
     "sqrt_head_size": (0.1, 8.0), "norm_epsilon": (0.0, 1.0), "rope.positions": (0.0, 20.0),
     "rope.offset": (0.0, 20.0), "softmax_demo.factor": (0.1, 20.0), "scaled.factor": (0.1, 50.0),
+    "linear.k": (-4.0, 4.0), "linear.layers.relu": (0.0, 1.0), "linear.layers.gelu": (0.0, 1.0),
+    "attention_linear.factor": (-2.0, 6.0), "why_residuals.gain": (0.1, 5.0), "why_sqrt.seed": (0.0, 99.0),
+    "positions.rope.offset": (0.0, 20.0), "positions.rope.positions": (0.0, 20.0),
+    "layernorm.stretch": (0.1, 10.0), "layernorm.shift": (-5.0, 5.0), "layernorm.own.x": (-10.0, 10.0),
+    "gelu.own.x": (-4.0, 4.0), "gelu.table.x": (-6.0, 6.0), "dropout.p": (0.0, 0.9), "dropout.seed": (0.0, 99.0),
+    "choosing.temperature": (0.0, 2.0), "choosing.top_k": (1.0, 50.0), "choosing.top_p": (0.0, 1.0),
+    "choosing.seed": (0.0, 999.0),
 })
-_WHOLE_NUMBERS = frozenset({"input_ids"})
+_WHOLE_NUMBERS = frozenset({
+    "input_ids", "why_sqrt.seed", "dropout.seed", "dropout.kept", "choosing.seed", "choosing.top_k", "choosing.counts",
+    "choosing.others.counts",
+})
+# running sums, numbers to draw with, and what the filters leave of probabilities
+_SHARES = frozenset({
+    *(f"choosing.{name}" for name in ("shares", "mass_before", "kept_p", "kept_mass", "running_sum", "u")),
+    "choosing.others.shares", "choosing.others.kept_p", "generating.u", "dropout.draws",
+})
 
 
 def short_name(tensor: str) -> str:
@@ -50,7 +77,7 @@ def hue(tensor: str) -> str:
 
 def is_share(tensor: str) -> bool:
     """Whether the numbers are shares of one: attention weights and probabilities."""
-    return tensor.endswith((".weights", "_weights", "probabilities"))
+    return tensor in _SHARES or tensor.endswith((".weights", "_weights", "probabilities"))
 
 
 def limits(tensor: str) -> list[float]:
@@ -61,7 +88,19 @@ def limits(tensor: str) -> list[float]:
 
 def is_whole(tensor: str) -> bool:
     """Whether the numbers are whole, such as token ids."""
-    return tensor in _WHOLE_NUMBERS
+    return tensor in _WHOLE_NUMBERS or tensor in _TOKENS or tensor.endswith((".gelu.relu_slopes", ".gelu.dead"))
+
+
+def is_token(tensor: str) -> bool:
+    """Whether the numbers are token ids that a lesson computes, which the board shows as tokens."""
+    return tensor in _TOKENS
+
+
+def look(tensor: str) -> dict[str, Any]:
+    """How the numbers are written and shaded: as amounts, shares, whole numbers or tokens."""
+    return {
+        "scale": "share" if is_share(tensor) else "diverging", "integer": is_whole(tensor), "names": is_token(tensor),
+    }
 
 
 def axis_name(language: str, axis: str) -> str:
@@ -69,26 +108,36 @@ def axis_name(language: str, axis: str) -> str:
     return say(language, f"axis_{axis}")
 
 
-def axes_text(language: str, axes: Sequence[str]) -> str:
+def axes_text(language: str, names: Sequence[str]) -> str:
     """`query × key` in the reader's language."""
-    return " × ".join(axis_name(language, axis) for axis in axes)
+    return " × ".join(axis_name(language, axis) for axis in names)
+
+
+def axes(tensor: Tensor) -> tuple[str, ...]:
+    """The tensor's axes; rows of a position table are places of the table, not tokens of the sentence."""
+    if not str(tensor.node.name).endswith("position_embedding.weight"):
+        return tensor.axes
+    return tuple("table_position" if axis == "position" else axis for axis in tensor.axes)
 
 
 def shape_text(tensor: Tensor) -> str:
     """`[B, T, C] = [1, 3, 4]`; a scalar has no shape to show."""
     if not tensor.axes:
         return ""
-    letters = ", ".join(AXIS_LETTERS[axis] for axis in tensor.axes)
+    letters = ", ".join(AXIS_LETTERS[axis] for axis in axes(tensor))
     return f"[{letters}] = [{', '.join(map(str, tensor.shape))}]"
 
 
 def cell_label(model: Model, ids: Sequence[int], axis: str, index: int) -> str:
-    """What one index of an axis is called: a token, `c2`, `d0`, `f7`."""
+    """What one index of an axis is called: a token, `c2`, `d0`, `f7`; a row of a position table its number."""
     if axis in SEQUENCE_AXES:
-        return token_label(model, ids[index])
+        # a cache holds positions before those of the run
+        return token_label(model, ids[index]) if index < len(ids) else str(index)
     if axis == "vocabulary":
         return token_label(model, index)
-    return f"{_CELL_PREFIX[axis]}{index}"
+    if axis in _COUNTED:
+        return f"{_COUNTED[axis]}{index + 1}"
+    return str(index) if axis == "table_position" else f"{_CELL_PREFIX[axis]}{index}"
 
 
 def token_label(model: Model, token_id: int) -> str:
@@ -100,14 +149,15 @@ def cell_title(model: Model, ids: Sequence[int], tensor: Tensor, name: str, inde
     """`L1·scores[h0, on, sit]`: the cell by its labels, batch left out, repeated tokens told apart."""
     title = f"L{int(name.split('.')[1]) + 1}·{short_name(name)}" if name.startswith("layers.") else short_name(name)
     parts = [
-        _cell_part(model, ids, axis, part) for axis, part in zip(tensor.axes, index, strict=True) if axis != "batch"
+        _cell_part(model, ids, axis, part) for axis, part in zip(axes(tensor), index, strict=True) if axis != "batch"
     ]
     return f"{title}[{', '.join(parts)}]" if parts else title
 
 
 def _cell_part(model: Model, ids: Sequence[int], axis: str, index: int) -> str:
     label = cell_label(model, ids, axis, index)
-    return f"{index}:{label}" if axis in SEQUENCE_AXES and ids.count(ids[index]) > 1 else label
+    is_repeated = axis in SEQUENCE_AXES and index < len(ids) and ids.count(ids[index]) > 1
+    return f"{index}:{label}" if is_repeated else label
 
 
 def axis_labels(model: Model, ids: Sequence[int], tensor: Tensor) -> list[list[str]]:
@@ -118,7 +168,7 @@ def axis_labels(model: Model, ids: Sequence[int], tensor: Tensor) -> list[list[s
             else cell_label(model, ids, axis, index)
             for index in range(size)
         ]
-        for axis, size in zip(tensor.axes, tensor.shape, strict=True)
+        for axis, size in zip(axes(tensor), tensor.shape, strict=True)
     ]
 
 

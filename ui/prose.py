@@ -15,6 +15,7 @@ from ui import runs, text
 
 PARTS = ("problem", "idea", "structure", "example", "try")
 _PLACE = re.compile(r"\{\{([^{}|]+?)(?:\|(short|percent))?\}\}")
+_WHOSE = re.compile(r"(?:([a-z]+):)?(.+)")
 _BLOCK = re.compile(r"^\[(\w+)\]$", re.MULTILINE)
 _TENSOR = re.compile(r"^([\w.]+?)(?:\[([\d:,]*)\])?$")
 
@@ -24,30 +25,53 @@ _STYLES: Mapping[str | None, Callable[[float], str]] = MappingProxyType({"short"
 
 @dataclass(frozen=True)
 class Prose:
-    """A lesson's words in one language: title, lead, and a block of Markdown for each part."""
+    """A lesson's words in one language: title, lead, and a block of Markdown for each part.
+
+    `preset` is the example whose numbers they quote; None where they quote the lesson's own alone.
+    """
 
     title: str
     lead: str
+    preset: str | None
     parts: Mapping[str, str]
+
+
+@lru_cache(maxsize=256)
+def title(lesson: str, language: str) -> str:
+    """The title of a lesson."""
+    return _source(lesson, language)[0]["title"]
 
 
 @lru_cache(maxsize=128)
 def read(lesson: str, language: str) -> Prose:
-    """The prose of a lesson with its numbers filled in from the article's unedited trace."""
-    source = (text.ASSETS / "lessons" / language / f"{lesson}.md").read_text(encoding="utf-8")
-    _, head, body = source.split("---\n", 2)
-    fields = dict(line.split(": ", 1) for line in head.strip().splitlines())
+    """The prose of a lesson with its numbers filled in from the unedited trace of an article's example.
+
+    The head's `preset` says which example; *Cats sit on* where it says nothing, `none` for a lesson
+    that quotes only what it computes beside any model.
+    """
+    fields, body = _source(lesson, language)
+    quoted = fields.get("preset", "cats")
+    preset = None if quoted == "none" else quoted
     pieces = _BLOCK.split(body)
     parts = {
-        name: fill(content.strip(), runs.article(), language)
+        name: fill(content.strip(), runs.article(preset or "cats", lesson), language)
         for name, content in zip(pieces[1::2], pieces[2::2], strict=True)
     }
-    return Prose(fields["title"], fields["lead"], MappingProxyType(parts))
+    return Prose(fields["title"], fields["lead"], preset, MappingProxyType(parts))
+
+
+def _source(lesson: str, language: str) -> tuple[dict[str, str], str]:
+    source = (text.ASSETS / "lessons" / language / f"{lesson}.md").read_text(encoding="utf-8")
+    _, head, body = source.split("---\n", 2)
+    return dict(line.split(": ", 1) for line in head.strip().splitlines()), body
 
 
 def fill(markdown: str, trace: Trace, language: str) -> str:
-    """Put the trace's numbers in the places `{{name[index]|format}}`."""
-    return _PLACE.sub(lambda match: _number(trace, match[1].strip(), match[2], language), markdown)
+    """Put numbers in the places `{{name[index]|format}}`; `{{today:name[index]}}` is of another preset's trace."""
+    def number(match: re.Match[str]) -> str:
+        preset, place = _WHOSE.fullmatch(match[1].strip()).groups()  # type: ignore[union-attr]
+        return _number(runs.article(preset) if preset else trace, place, match[2], language)
+    return _PLACE.sub(number, markdown)
 
 
 def _number(trace: Trace, place: str, style: str | None, language: str) -> str:

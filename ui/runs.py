@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from engine import Model, Trace, presets, programs, run
+import numpy as np
+
+from engine import InputError, Model, Trace, presets, programs, run
 from engine.edits import Edit, by_slot
 from engine.plan import Plan
 from engine.trace import forward_plan
@@ -22,6 +24,22 @@ def model(preset: str, seed: int, switches: Switches) -> Model:
     return variant(own, **dict(switches)) if switches else own
 
 
+def read_sentence(model: Model, text: str) -> tuple[int, ...]:
+    """The ids of a sentence of 1 to 32 tokens. Raises `InputError`, naming what is wrong."""
+    assert model.tokenizer is not None
+    ids = tuple(model.tokenizer.encode(text))
+    if len(ids) > MOST_TOKENS:
+        raise InputError("too_long", f"{len(ids)} tokens; at most {MOST_TOKENS} fit",
+                         count=len(ids), most=MOST_TOKENS)
+    return ids
+
+
+@lru_cache(maxsize=256)
+def prompt(preset: str, seed: int, switches: Switches, text: str) -> tuple[int, ...]:
+    """The ids of a reader's sentence. Raises `InputError` as `read_sentence` does."""
+    return read_sentence(model(preset, seed, switches), text)
+
+
 @lru_cache(maxsize=128)
 def baseline(preset: str, seed: int, switches: Switches, ids: tuple[int, ...], lesson: str) -> Trace:
     """The unedited trace of a sentence, with what the lesson adds."""
@@ -34,6 +52,12 @@ def _baseline(preset: str, seed: int, switches: Switches, ids: tuple[int, ...],
     trace = run(model(preset, seed, switches), [list(ids)], program=program)
     trace.freeze()
     return trace
+
+
+@lru_cache(maxsize=64)
+def filled_rows(of: Model, table: str) -> tuple[int, ...]:
+    """The rows of a table over the vocabulary that are not all zero."""
+    return tuple(np.flatnonzero(of.parameters[table].any(axis=1)).tolist())
 
 
 def plans(of: Model, length: int) -> Iterator[Plan]:

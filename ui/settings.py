@@ -6,12 +6,14 @@ import streamlit as st
 
 from engine import presets
 from engine.config import PAIRINGS
-from ui import runs
+from ui import runs, switchboard
 from ui.state import State, current
 
 
 def show(state: State) -> None:
     """Preset, and for the scratch model its seed and RoPE pairing."""
+    if state.choices.presenting or state.hides("model"):
+        return
     # Streamlit keeps a choice by its label, so each language has widgets of its own; the preset is
     # in the key as well, because another preset brings its own seed and pairing.
     suffix = f"{state.choices.language}_{state.choices.preset}"
@@ -22,13 +24,19 @@ def show(state: State) -> None:
             on_change=lambda: current().switch_preset(st.session_state[f"preset_{suffix}"]),
         )
         st.caption(state.say(f"preset_{state.choices.preset}_note", **runs.sizes(state.baseline)))
+        if state.choices.switches:
+            st.info(switchboard.notice(state))
+            st.button(state.say("own_architecture"), key="sidebar_own_architecture",
+                      on_click=lambda: current().choose(switches=()))
         if state.choices.preset == "scratch":
             st.number_input(
                 state.say("seed"), 0, presets.LARGEST_SEED, value=state.choices.seed, key=f"seed_{suffix}",
                 on_change=lambda: current().choose(seed=int(st.session_state[f"seed_{suffix}"])),
             )
+            # the switchboard may have changed it
+            st.session_state[f"pairing_{suffix}"] = state.model.config.rope_pairing
             st.selectbox(
-                state.say("pairing"), PAIRINGS, index=PAIRINGS.index(state.choices.pairing),
+                state.say("pairing"), PAIRINGS,
                 format_func=lambda name: state.say(f"pairing_{name}"), key=f"pairing_{suffix}",
-                on_change=lambda: current().choose(pairing=st.session_state[f"pairing_{suffix}"]),
+                on_change=lambda: current().switch(rope_pairing=st.session_state[f"pairing_{suffix}"]),
             )

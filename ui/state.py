@@ -9,11 +9,13 @@ from secrets import token_hex
 
 import streamlit as st
 
-from engine import Edit, EditError, InputError, Model, Trace, presets, programs, run
-from engine.config import PAIRINGS
+from engine import Edit, EditError, Model, Trace, presets, programs, run
 from formats.edits import MOST_EDITS
-from ui import runs
+from ui import controls, generation, hiding, runs
+from ui.controls import CONTROLS, Controls
+from ui.switches import Switches, settled
 from ui.text import say
+from ui.tokenizer_desk import Desk
 
 MODES = ("values", "delta", "both")
 MOST_STEPS = 200
@@ -34,29 +36,46 @@ class Choices:
     preset: str = "cats"
     text: str = presets.SENTENCES["cats"]
     seed: int = 1
-    pairing: str = PAIRINGS[0]
+    switches: Switches = ()
     layer: int = 0
     head: int = 0
     mode: str = MODES[0]
     rows: tuple[int, ...] = ()
+    controls: Controls = ()
     selected: CellAddress | None = None
+    presenting: bool = False
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Situation:
     """What a preset, its choices and a sentence come to; shared where others see the same."""
 
-    key: tuple[str, int, str, str]
+    key: tuple[object, ...]
     model: Model
     ids: tuple[int, ...]
     baseline: Trace
 
 
-def situation(preset: str, seed: int, pairing: str, text: str) -> Situation:
-    """Look up what a sentence comes to. Raises `InputError` for one that the model cannot read."""
-    model = runs.model(preset, seed, pairing)
-    ids = read_sentence(model, text)
-    return Situation((preset, seed, pairing, text), model, ids, runs.baseline(preset, seed, pairing, ids))
+def situation(preset: str, seed: int, switches: Switches, text: str, lesson: str,
+              *continued: int) -> Situation:
+    """Look up what a sentence comes to, or what the model reads of it `continued`.
+
+    Raises `InputError` for a sentence that the model cannot read.
+    """
+    model = runs.model(preset, seed, switches)
+    ids = continued or runs.prompt(preset, seed, switches, text)
+    baseline = runs.baseline(preset, seed, switches, ids, lesson)
+    return Situation((preset, seed, switches, text, lesson, *continued), model, ids, baseline)
+
+
+@dataclass(frozen=True)
+class Handing:
+    """A link in the making: the page's own address without its query, what to hide, and how to open."""
+
+    page: str
+    hidden: tuple[str, ...]
+    presenting: bool
 
 
 @dataclass
@@ -87,8 +106,16 @@ class State:
     seq: int = 0
     # the page notices by it that a restarted server knows nothing of what it shows
     session: str = field(default_factory=lambda: token_hex(8))
+    # the page that the reader is on; it decides what is computed beside the model
+    lesson: str = "overview"
     destination: str | None = None
+    # the link that is being made for a class, while its panel is open
+    handing: Handing | None = None
     needs_page: bool = False
+    # while the loop plays by itself, when its next token is due
+    due: float | None = None
+    # the tokenizer that the reader has brought along; no address can hold it
+    desk: Desk = field(default_factory=Desk)
     _last: Trace | None = None
     _situation: Situation | None = None
 
@@ -101,10 +128,29 @@ class State:
     def situation(self) -> Situation:
         """Model, ids and baseline of the present choices, looked up once for each change of them."""
         choices = self.choices
-        key = (choices.preset, choices.seed, choices.pairing, choices.text)
-        if self._situation is None or self._situation.key != key:
-            self._situation = situation(*key)
+        place = (choices.preset, choices.seed, choices.switches, choices.text, self.lesson)
+        continued = self._continued()
+        if self._situation is None or self._situation.key != (*place, *continued):
+            self._situation = situation(*place, *continued)
         return self._situation
+
+    def _continued(self) -> tuple[int, ...]:
+        """What the model reads of the text that the loop has made, on the page of the loop; else nothing."""
+        if self.lesson != generation.LESSON or not self.steps:
+            return ()
+        return generation.window(self.continuation, self.steps)
+
+    @property
+    def continuation(self) -> generation.Setting:
+        """What the loop's text depends on."""
+        choices = self.choices
+        place = (choices.preset, choices.seed, choices.switches)
+        return generation.Setting(*place, runs.prompt(*place, choices.text), self.edits)
+
+    @property
+    def steps(self) -> int:
+        """How many tokens the loop has appended."""
+        return int(self.control("steps"))
 
     @property
     def model(self) -> Model:
@@ -124,17 +170,27 @@ class State:
     @property
     def trace(self) -> Trace:
         """The trace with the edits, computed from the last one where that is possible."""
-        if not self.edits:
+        here = self.active(self.edits)
+        if not here:
             return self.baseline
-        last = self._last
+        last, now = self._last, self.baseline
         fits = last is not None and last.model is self.model and tuple(last.ids[0]) == self.ids
-        base = last if fits and last is not None else self.baseline
-        self._last = base if base.edits == self.edits else self.run(self.edits, base)
+        base = last if fits and last is not None and last.circumstances == now.circumstances else now
+        self._last = base if base.edits == here else self.run(self.edits, base)
         return self._last
 
+    def active(self, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+        """The edits of tensors that this page computes; the others wait for their own page."""
+        names = self.baseline.recording.plan.names
+        return tuple(edit for edit in edits if edit.name in names)
+
     def run(self, edits: tuple[Edit, ...], base: Trace) -> Trace:
-        """The trace of this sentence under other edits."""
-        return run(self.model, [list(self.ids)], edits=edits, base=base, program=programs.lessons)
+        """The trace of this sentence under other edits. Raises `EditError` for one that is not allowed."""
+        here = self.active(edits)
+        own = runs.model(self.choices.preset, self.choices.seed, ())
+        for edit in set(edits).difference(here, self.edits):
+            runs.check_elsewhere(self.model, own, len(self.ids), edit)
+        return run(self.model, [list(self.ids)], edits=here, base=base, program=programs.of(self.lesson))
 
     def say(self, key: str, **values: object) -> str:
         """The words for a key in the reader's language."""
@@ -143,6 +199,19 @@ class State:
     def choose(self, **changes: object) -> None:
         """Change what the reader looks at."""
         self.choices = replace(self.choices, **changes)  # type: ignore[arg-type]
+
+    def hides(self, name: str) -> bool:
+        """Whether the reader's link leaves that out; see `ui.hiding.NAMES`."""
+        return name in hiding.spread(self.choices.hidden)
+
+    def control(self, name: str) -> controls.Value:
+        """What a lesson's own control is set to."""
+        return dict(self.choices.controls).get(name, CONTROLS[name].default)
+
+    def set_control(self, name: str, value: controls.Value) -> None:
+        """Set a lesson's own control. Raises `ValueError` for what it cannot be."""
+        checked = CONTROLS[name].read(str(value))
+        self.choose(controls=controls.settled({**dict(self.choices.controls), name: checked}))
 
     def commit(self, edits: tuple[Edit, ...], gesture: tuple[str, object] | None = None) -> None:
         """Put new edits in force if the model can run under them; one gesture is one step of undo.
@@ -172,6 +241,15 @@ class State:
         self.cursor = min(max(self.cursor + step, 0), len(self.history) - 1)
         self.gesture = None
 
+    def switch(self, **changes: object) -> None:
+        """Change the architecture. Raises `ConfigError` for choices that do not go together."""
+        choices = self.choices
+        own = runs.model(choices.preset, choices.seed, ())
+        wanted = {**dict(choices.switches), **changes}
+        switches = settled(tuple(wanted.items()), own.config)  # type: ignore[arg-type]
+        runs.model(choices.preset, choices.seed, switches)
+        self.choose(switches=switches)
+
     def switch_preset(self, preset: str) -> None:
         """Go to another preset; the one left behind is kept as it is for the way back."""
         if preset == self.choices.preset:
@@ -179,20 +257,11 @@ class State:
         left = self.choices
         self.shelf[left.preset] = Shelf(left, self.history, self.cursor, self.snapshots)
         found = self.shelf.pop(preset, None) or Shelf(Choices(preset=preset, text=presets.SENTENCES[preset]))
-        self.choices = replace(found.choices, language=left.language, mode=left.mode)
+        kept = {name: getattr(left, name) for name in ("language", "mode", "presenting", "hidden")}
+        self.choices = replace(found.choices, **kept)
         self.history, self.cursor, self.snapshots = found.history, found.cursor, found.snapshots
         self.trail = [] if found.choices.selected is None else [found.choices.selected]
         self.gesture, self.text_error, self.draft = None, None, None
-
-
-def read_sentence(model: Model, text: str) -> tuple[int, ...]:
-    """The ids of a sentence of 1 to 32 tokens. Raises `InputError`, naming what is wrong."""
-    assert model.tokenizer is not None
-    ids = tuple(model.tokenizer.encode(text))
-    if len(ids) > runs.MOST_TOKENS:
-        raise InputError("too_long", f"{len(ids)} tokens; at most {runs.MOST_TOKENS} fit",
-                         count=len(ids), most=runs.MOST_TOKENS)
-    return ids
 
 
 def indices_of(part: int | slice, size: int) -> list[int]:

@@ -9,12 +9,14 @@ import streamlit as st
 from ui.text import ASSETS
 
 
-@lru_cache(maxsize=1)
-def _sheet() -> str:
-    sheets = (ASSETS / "styles" / "page.css", ASSETS / "board" / "board.css")
+@lru_cache(maxsize=2)
+def _sheet(presenting: bool) -> str:
+    sheets = [ASSETS / "styles" / "page.css", ASSETS / "styles" / "cards.css", ASSETS / "board" / "board.css"]
+    if presenting:
+        sheets.append(ASSETS / "styles" / "presenting.css")
     return "\n".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
 
 
-def apply() -> None:
+def apply(presenting: bool) -> None:
     """Put the style sheet in place."""
-    st.html(f"<style>{_sheet()}</style>")
+    st.html(f"<style>{_sheet(presenting)}</style>")

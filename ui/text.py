@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from math import isfinite, isinf, isnan
@@ -21,12 +22,15 @@ BOARD_LABELS = (
     "both view layer head snapshots save name restore previous_lesson next_lesson change_sentence use cancel "
     "comma number minus_infinity_not_here wider step_up step_down explain computed_would_be copy copied "
     "show_all trail close more row show_row parameter computed leaf overridden of range changed edited "
-    "slider dismiss used_row pending tied forget snapshots_hint row_range percent help_title help"
+    "slider dismiss used_row muted_row pending tied forget snapshots_hint row_range percent help_title help present "
+    "present_keys present_leave step_back step_on hand_out hand_out_present hand_out_hide link copy_link code "
+    "code_too_long local_link find_term terms_found"
 ).split()
 FOUR_DECIMALS = Decimal("0.0001")
 SMALLEST_DECIMAL = 0.00005
 LARGEST_DECIMAL = 1e5
 LISTED_WORDS = 12
+_SIGNS = MappingProxyType({" ": "␣", "\n": "↵", "\t": "⇥"})
 
 
 @lru_cache(maxsize=len(LANGUAGES))
@@ -92,5 +96,13 @@ def percent(language: str, value: float) -> str:
 
 
 def visible(token: str) -> str:
-    """A token's text with its spaces and line ends shown."""
-    return token.replace(" ", "␣").replace("\n", "↵").replace("\t", "⇥")
+    """A token's text with its spaces and line ends shown, and the number of what has no look of its own."""
+    shown = "".join(map(_visible, token))
+    # an accent that would sit on the character before it gets a place of its own
+    return f"◌{shown}" if shown and unicodedata.combining(shown[0]) else shown
+
+
+def _visible(character: str) -> str:
+    if character in _SIGNS:
+        return _SIGNS[character]
+    return character if character.isprintable() else f"U+{ord(character):04X}"

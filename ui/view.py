@@ -5,6 +5,8 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +31,9 @@ class View:
     head: int
     rows: tuple[int, ...]
     lesson: str
+    # tokens that the loop has appended, and positions that a cache would have from its earlier steps
+    steps: int = 0
+    reused: int = 0
 
     @property
     def baseline(self) -> Trace:
@@ -43,9 +48,19 @@ class ResolvedGrid:
     key: str
     parts: tuple[Part, ...]
 
+    @cached_property
+    def by_tensor(self) -> Mapping[str, tuple[Array, Array]]:
+        """For each tensor, which cells of the grid it fills and with which of its own, so that it is read once."""
+        names = np.repeat([name for name, _ in self.parts], [len(flat) for _, flat in self.parts])
+        flats = np.concatenate([flat for _, flat in self.parts])
+        return {name: (places := np.flatnonzero(names == name), flats[places]) for name, _ in self.parts}
+
     def numbers(self, trace: Trace) -> Array:
         """The numbers of the grid in a trace, row-major."""
-        return np.concatenate([trace[name].take(flat) for name, flat in self.parts])
+        found = np.empty(sum(len(flat) for _, flat in self.parts))
+        for name, (places, flat) in self.by_tensor.items():
+            found[places] = trace[name].take(flat)
+        return found
 
     def covered(self, masks: Mapping[str, Array]) -> Array:
         """Which of the grid's cells the masks of its tensors cover, row-major."""
@@ -62,3 +77,22 @@ class ResolvedGrid:
 def encode(numbers: Array) -> str:
     """Doubles as base64, exact and compact; −∞ included."""
     return b64encode(np.ascontiguousarray(numbers, dtype="<f8").tobytes()).decode()
+
+
+def placed(base: list[int], places: tuple[tuple[int | None, int | None], ...]) -> tuple[int, ...]:
+    """An index with some axes put at other places; an axis or a place that is absent changes nothing."""
+    index = list(base)
+    for axis, place in places:
+        if axis is not None and place is not None:
+            index[axis] = place
+    return tuple(index)
+
+
+def cell_addresses(name: str, cells: list[tuple[int, ...]], base: list[int],
+                   row: tuple[int | None, list[int] | None],
+                   column: tuple[int | None, list[int] | None]) -> dict[str, Any]:
+    """Where the cells are: a common base where rows and columns are the last axes, else one by one."""
+    axes = [axis for axis, _ in (row, column) if axis is not None]
+    if axes == list(range(len(base) - len(axes), len(base))):
+        return {"base": base[:len(base) - len(axes)], "row_index": row[1], "column_index": column[1]}
+    return {"cells": [[name, list(cell)] for cell in cells]}

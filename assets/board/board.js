@@ -13,6 +13,8 @@ class Board {
     this.root = element("div", "gb gb-board");
     this.listeners = new AbortController();
     this.addressBar = new AddressBar(this.listeners.signal);
+    this.presentation = new Presentation(this);
+    this.words = new Words(this, this.listeners.signal);
     document.addEventListener("keydown", (event) => handlePageKey(this, event), { signal: this.listeners.signal });
     attachCellEvents(this, this.root);
     enableDragging(this, this.root);
@@ -48,6 +50,7 @@ class Board {
       this.draw({ isDatum: true });
     }
     this.drawStrip();
+    this.presentation.draw();
   }
 
   build(frame) {
@@ -64,6 +67,7 @@ class Board {
     this.cells = this.grids.filter((grid) => grid.isShown).flatMap((grid) => grid.cells);
     this.cellsByReference = new Map(this.cells.map((cell) => [cell.reference, cell]));
     this.marks = new Marks(frame, this.cells);
+    this.words.draw();
     this.cellsByReference.get(focused)?.td.focus();
   }
 
@@ -85,7 +89,9 @@ class Board {
   }
 
   addGrid(key, { isShown = true, ...options } = {}) {
-    const grid = new Grid(key, this.frame.grids[key], this.labels, options);
+    const specification = this.frame.grids[key];
+    const editable = specification.editable && !this.hides("editing");
+    const grid = new Grid(key, { ...specification, editable }, this.labels, options);
     grid.isShown = isShown;
     this.grids.push(grid);
     return grid;
@@ -102,7 +108,7 @@ class Board {
     if (!this.frame || this.frame.version !== this.live.version) return;
     this.forgetAnswered();
     const { values, edited } = this.live;
-    const view = { mode: this.mode, pending: this.pending };
+    const view = { mode: this.mode, pending: this.pending, names: this.live.names };
     for (const grid of this.grids) {
       grid.receive(values[grid.key], edited[grid.key]);
       grid.draw(view);
@@ -170,13 +176,26 @@ class Board {
     return this.outbox.send(event);
   }
 
+  go(lesson) {
+    this.presentation.clear();
+    this.send({ type: "go", lesson });
+  }
+
   newGesture() {
     return ++this.gestures;
   }
 
-  edit({ tensor, index }, value, gesture) {
-    const event = this.send({ type: "edit", tensor, index, value: value === -Infinity ? "-inf" : value, gesture });
+  /** `control`: by a slider or switch of the lesson, which a link may leave when it hides editing. */
+  edit({ tensor, index }, value, gesture, control = false) {
+    const event = this.send({ type: "edit", tensor, index, value: value === -Infinity ? "-inf" : value, gesture, control });
     this.pending.set(referenceOf(tensor, index), { event, shown: value });
+    this.draw();
+  }
+
+  /** Sets all cells of slices to one value, or (null) leaves them alone again; one step of undo. */
+  cover(cells, places, value) {
+    const event = this.send({ type: "cover", places, value });
+    if (value !== null) for (const cell of cells) this.pending.set(cell.reference, { event, shown: value });
     this.draw();
   }
 
@@ -217,9 +236,15 @@ class Board {
     return selection.type === "select" ? selection : null;
   }
 
+  /** Whether the reader's link leaves something out. */
+  hides(name) {
+    return this.live.hidden.includes(name);
+  }
+
   /** Leaves the page to a second copy of this module. */
   retire() {
     this.listeners.abort();
+    this.presentation.observer.disconnect();
     this.outbox.close();
     this.root.remove();
     this.strip?.root.remove();

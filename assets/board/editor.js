@@ -93,7 +93,7 @@ function openCellField(board, cell, firstCharacter = null) {
 
   const entry = new NumberEntry(board, input, {
     cell: () => cell,
-    step: () => stepOf(board.rangeOf(cell)),
+    step: () => stepOf(board.rangeOf(cell), isWhole(cell)),
     refuse(text) {
       setText(message, text);
       input.setAttribute("aria-invalid", String(text !== ""));
@@ -113,6 +113,12 @@ function openCellField(board, cell, firstCharacter = null) {
   scroller.parentElement.append(message);
   input.focus();
   if (firstCharacter === null) input.select();
+}
+
+/** Whether a cell holds a count, a seed or a token id. */
+function isWhole({ grid, column }) {
+  const look = grid.lookOf(column);
+  return look.isInteger || look.hasNames;
 }
 
 function placeOver(input, td, scroller) {
@@ -153,7 +159,7 @@ function enableDragging(board, root) {
     }
     drag.lastX = event.clientX;
     drag.value += distance * drag.perPixel * (event.shiftKey ? 0.1 : 1);
-    board.edit(drag.cell, Number(drag.value.toPrecision(4)), drag.gesture);
+    board.edit(drag.cell, isWhole(drag.cell) ? Math.round(drag.value) : Number(drag.value.toPrecision(4)), drag.gesture);
   });
   const stop = (event) => {
     if (!drag || event.pointerId !== drag.pointer) return;
@@ -226,7 +232,7 @@ class EditorBar {
     });
     this.entry = new NumberEntry(this.board, this.field, {
       cell: () => this.editor,
-      step: () => stepOf(this.range()),
+      step: () => stepOf(this.range(), this.editor.integer),
       refuse: (text) => {
         setText(this.message, text);
         this.field.setAttribute("aria-invalid", String(text !== ""));
@@ -244,7 +250,7 @@ class EditorBar {
 
   step(count) {
     const value = this.board.shownValue(this.editor);
-    const next = tidy((Number.isFinite(value) ? value : 0) + count * stepOf(this.range()));
+    const next = tidy((Number.isFinite(value) ? value : 0) + count * stepOf(this.range(), this.editor.integer));
     this.board.edit(this.editor, next, this.board.newGesture());
   }
 
@@ -287,7 +293,7 @@ class EditorBar {
     if (!this.slider.matches(":active")) {
       Object.assign(this.slider, { min: low, max: high, step: "any" });
       this.slider.value = Number.isFinite(value) ? value : low;
-      this.slider.step = stepOf([low, high]) / SLIDER_STEPS_PER_STEP;
+      this.slider.step = editor.integer ? 1 : stepOf([low, high]) / SLIDER_STEPS_PER_STEP;
     }
     setText(this.low, formatBound(low));
     setText(this.high, formatBound(high));

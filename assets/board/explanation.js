@@ -130,7 +130,7 @@ class ExplanationPanel {
   patch({ pieces, value, integer, computed, words }) {
     let before = "";
     let position = 0;
-    for (const piece of pieces) {
+    for (const [place, piece] of pieces.entries()) {
       if (piece.tensor === undefined) {
         before = piece.text;
         continue;
@@ -139,7 +139,9 @@ class ExplanationPanel {
       const number = numberFromWire(piece.value);
       const { show, label } = operand.dataset;
       const shown = show === "label" ? label : formatNumber(number, show === "integer");
-      setText(operand, number < 0 && /[+−×÷] $/.test(before) ? `(${shown})` : shown);
+      // (−2)² is not −2²
+      const isRaised = /^[²³]/.test(pieces[place + 1]?.text ?? "");
+      setText(operand, number < 0 && (isRaised || /[+−×÷] $/.test(before)) ? `(${shown})` : shown);
       operand.title = `${operand.dataset.label} = ${formatExact(number)}`;
     }
     const result = numberFromWire(value);
@@ -202,8 +204,8 @@ function onCellKey(board, cell, event) {
   else if (key === "Enter") grid.isEditable ? edit() : explain();
   else if (key === "e" || key === "E") explain();
   else if (key === "F2" && grid.specification.editable) edit();
-  else if (key === "Delete") board.send({ type: "reset", tensor, index });
-  else if (key === "Escape") board.unselect();
+  else if (key === "Delete" && grid.specification.editable) board.send({ type: "reset", tensor, index });
+  else if (key === "Escape") board.selected ? board.unselect() : cell.td.blur();
   else if (/^[\d.\-+−]$/.test(key) && grid.isEditable) edit(key);
   else return false;
   return true;

@@ -34,10 +34,14 @@ function buildItem(board, item) {
       return buildSlider(board, item);
     case "switch":
       return buildSwitch(board, item);
+    case "verdict":
+      return buildVerdict(board, item);
     case "heads":
       return buildHeadsPicture(item, board.labels);
+    case "glossary":
+      return buildGlossary(board, item);
     case "flow":
-      return new FlowPicture(board, item.blocks).root;
+      return new FlowPicture(board, item).root;
     default:
       throw new Error(`Unknown layout item: ${item.type}`);
   }
@@ -45,7 +49,7 @@ function buildItem(board, item) {
 
 /** A vertical picture of blocks; blocks of a group share a frame, branches curve past them. */
 class FlowPicture {
-  constructor(board, blocks) {
+  constructor(board, { title, blocks }) {
     this.board = board;
     this.blocks = blocks;
     this.nodes = new Map();
@@ -53,6 +57,7 @@ class FlowPicture {
     this.branches = document.createElementNS(SVG_NAMESPACE, "svg");
     this.branches.classList.add("gb-branches");
     this.branches.setAttribute("aria-hidden", "true");
+    if (title) this.root.append(element("h4", "gb-flow-picture-title", title));
     this.root.append(this.buildBlocks(), this.branches);
     new ResizeObserver(() => this.drawBranches()).observe(this.root);
   }
@@ -73,12 +78,13 @@ class FlowPicture {
   }
 
   buildBlock(block) {
-    const node = element("div", `gb-flow-block gb-hue-${block.hue ?? "none"}`);
+    const node = element("div", `gb-flow-block gb-hue-${block.hue ?? "none"}${block.differs ? " gb-differs" : ""}`);
     this.nodes.set(block.id, node);
     const heading = element("div", "gb-flow-heading");
     const name = element("div", "gb-flow-name");
     if (block.operator) name.append(element("span", "gb-flow-operator", block.operator));
     name.append(this.buildTitle(block));
+    if (block.differs) name.append(element("span", "gb-differs-mark", "≠"));
     heading.append(name);
     if (block.shape) heading.append(element("span", "gb-shape", block.shape));
     node.append(heading);
@@ -87,8 +93,8 @@ class FlowPicture {
   }
 
   buildTitle({ label, lesson }) {
-    if (!lesson) return element("b", "gb-flow-title", label);
-    return button("gb-flow-title gb-link", label, () => this.board.send({ type: "go", lesson }));
+    if (!lesson || this.board.hides("lessons")) return element("b", "gb-flow-title", label);
+    return button("gb-flow-title gb-link", label, () => this.board.go(lesson));
   }
 
   buildCells(key) {
@@ -100,7 +106,7 @@ class FlowPicture {
     return host;
   }
 
-  /** From the right edge of the block where a branch starts to the block where it is added. */
+  /** From the right edge of the block where a branch starts to the block where it is added; a loop runs upwards. */
   drawBranches() {
     const origin = this.root.getBoundingClientRect();
     const paths = this.blocks.filter((block) => this.nodes.has(block.from)).map((block) => {
@@ -110,8 +116,9 @@ class FlowPicture {
       const [x2, y2] = [end.right - origin.left, (end.top + end.bottom) / 2 - origin.top];
       const x = Math.min(Math.max(x1, x2) + BRANCH_REACH_PIXELS, origin.width - 1);
       const r = BRANCH_CORNER_PIXELS;
+      const turn = y2 > y1 ? r : -r;
       const path = document.createElementNS(SVG_NAMESPACE, "path");
-      path.setAttribute("d", `M${x1},${y1} H${x - r} Q${x},${y1} ${x},${y1 + r} V${y2 - r} Q${x},${y2} ${x - r},${y2} H${x2 + 8}`);
+      path.setAttribute("d", `M${x1},${y1} H${x - r} Q${x},${y1} ${x},${y1 + turn} V${y2 - turn} Q${x},${y2} ${x - r},${y2} H${x2 + 8}`);
       const head = document.createElementNS(SVG_NAMESPACE, "path");
       head.setAttribute("d", `M${x2 + 9},${y2 - 5} L${x2 + 1},${y2} L${x2 + 9},${y2 + 5} Z`);
       head.classList.add("gb-branch-head");
@@ -180,35 +187,52 @@ function buildSlider(board, item) {
     max: toPosition(item.max),
     step: item.log ? (toPosition(item.max) - toPosition(item.min)) / LOGARITHMIC_STEPS : item.step,
   });
+  /** A key moves by one at least: at the low end of a logarithmic slider a step is less. */
+  const wholeFrom = (value) => {
+    const whole = Math.round(value);
+    return whole === cell.value && !slider.matches(":active") ? whole + Math.sign(value - cell.value) : whole;
+  };
   enableGestures(board, slider, (gesture) => {
     const value = toValue(Number(slider.value));
-    const rounded = item.log ? Number(value.toPrecision(3)) : Math.round(value / item.step) * item.step;
-    board.edit(cell, tidy(Math.min(item.max, Math.max(item.min, rounded))), gesture);
+    const rounded = cell.grid.specification.integer ? wholeFrom(value)
+      : item.log ? Number(value.toPrecision(3)) : Math.round(value / item.step) * item.step;
+    board.edit(cell, tidy(Math.min(item.max, Math.max(item.min, rounded))), gesture, true);
   });
   label.append(element("span", "gb-control-label", item.label), slider, shown);
   board.addControl(() => {
-    setText(shown, formatNumber(cell.value));
-    slider.setAttribute("aria-valuetext", formatNumber(cell.value));
+    const text = formatNumber(cell.value, cell.grid.specification.integer);
+    setText(shown, text);
+    slider.setAttribute("aria-valuetext", text);
     if (!slider.matches(":active")) slider.value = toPosition(cell.value);
   });
   return label;
 }
 
-/** A switch bound to one cell: on leaves the model as it is, off sets the given value. */
+/** A switch over all cells of its grids: one side sets a value, the other (null) leaves the model as it is. */
 function buildSwitch(board, item) {
-  const cell = board.addGrid(item.grid, { isShown: false }).cells[0];
+  const cells = [item.grid, ...item.also].flatMap((key) => board.addGrid(key, { isShown: false }).cells);
   const label = element("label", "gb-control gb-switch");
   const box = element("input");
   box.type = "checkbox";
   box.setAttribute("role", "switch");
-  box.addEventListener("change", () => {
-    if (box.checked) board.send({ type: "reset", tensor: cell.tensor, index: cell.index });
-    else board.edit(cell, item.off, board.newGesture());
-  });
+  box.addEventListener("change", () => board.cover(cells, item.places, box.checked ? item.on : item.off));
   label.append(box, element("span", "gb-control-label", item.label));
   board.addControl(() => {
-    const isOff = sameNumber(cell.value, item.off) && cell.edited;
-    box.checked = !isOff;
+    const isSet = cells.every((cell) => sameNumber(cell.value, item.on ?? item.off) && cell.edited);
+    box.checked = isSet === (item.on !== null);
   });
   return label;
+}
+
+/** A sentence that follows the numbers: one where all of a grid's cells are 0, another where any is not. */
+function buildVerdict(board, item) {
+  const { cells } = board.addGrid(item.grid, { isShown: false });
+  const verdict = element("p", "gb-verdict");
+  verdict.setAttribute("role", "status");
+  board.addControl(() => {
+    const isZero = cells.every((cell) => cell.value === 0);
+    verdict.dataset.zero = String(isZero);
+    setText(verdict, isZero ? item.zero : item.other);
+  });
+  return verdict;
 }

@@ -88,8 +88,9 @@ function tidy(value) {
   return Number(value.toPrecision(12));
 }
 
-/** A step of 1, 2 or 5 times a power of ten, so that stepping lands on round numbers. */
-function stepOf([low, high]) {
+/** A step of 1, 2 or 5 times a power of ten, so that stepping lands on round numbers; whole numbers go one by one. */
+function stepOf([low, high], isWhole = false) {
+  if (isWhole) return 1;
   const rough = (high - low) / STEPS_PER_RANGE;
   const power = 10 ** Math.floor(Math.log10(rough));
   const factor = [1, 2, 5, 10].find((candidate) => candidate * power >= rough * 0.999) ?? 10;

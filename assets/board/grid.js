@@ -1,6 +1,5 @@
 // One tensor slice as a table: built once, afterwards only changed cells are touched.
 
-const ROUNDING = 1e-12;
 const CELL_OF = new WeakMap(); // td → cell
 
 /** The cell that an event happened in, or undefined. */
@@ -19,9 +18,8 @@ class Grid {
     this.values = this.baseline;
     this.received = undefined;
     this.edited = new Set();
-    this.largestBaseline = largestMagnitude(this.baseline);
-    // smaller differences are rounding: they are not marked, and Δ does not magnify them
-    this.rounding = this.largestBaseline * ROUNDING;
+    const { looks } = specification;
+    this.looks = (looks ?? [specification]).map((look, column) => new Look(look, looks ? this.columnOf(this.baseline, column) : this.baseline));
     this.cells = [];
     this.table = this.buildTable();
   }
@@ -85,17 +83,30 @@ class Grid {
   }
 
   buildRow(row) {
-    const { rows, row_index: rowIndex, highlight_rows: used } = this.specification;
+    const { rows, row_index: rowIndex, highlight_rows: used, muted_rows: muted } = this.specification;
     const line = element("tr");
     if (this.hasRowHeaders) line.append(headerCell("row", rows[row]));
     if (used?.includes(row)) {
       line.className = "gb-used";
       line.firstChild.title = this.labels.used_row ?? "";
     }
+    if (muted?.includes(row)) {
+      line.className = "gb-muted";
+      line.firstChild.title = this.labels.muted_row;
+    }
     // Rows left out of a condensed table leave a visible gap.
     if (rowIndex && row > 0 && rowIndex[row] > rowIndex[row - 1] + 1) line.classList.add("gb-gap");
     for (let column = 0; column < this.columnCount; column++) line.append(this.buildCell(row, column));
     return line;
+  }
+
+  /** Where columns are of different kinds, each has a look of its own. */
+  lookOf(column) {
+    return this.looks[this.looks.length > 1 ? column : 0];
+  }
+
+  columnOf(numbers, column) {
+    return numbers.filter((_, place) => place % this.columnCount === column);
   }
 
   get columnCount() {
@@ -134,7 +145,8 @@ class Grid {
 
   buildLegend() {
     const legend = element("div", "gb-legend");
-    legend.hidden = Boolean(this.specification.integer); // names, not amounts: no colours
+    const [first, ...others] = this.looks;
+    legend.hidden = first.isInteger || first.hasNames || others.length > 0; // names, or no colours in common
     this.legendBar = element("i", "gb-bar");
     this.legendText = element("span");
     this.readout = element("output", "gb-readout");
@@ -170,11 +182,13 @@ class Grid {
     this.values = base64 === undefined ? this.baseline : decodeFloats(base64);
   }
 
-  /** `pending`: reference → edit that has not been answered yet and is shown meanwhile. */
-  draw({ mode, pending }) {
-    const scale = this.scaleFor(mode);
-    this.drawLegend(mode, scale);
+  /** `pending`: reference → edit that has not been answered yet and is shown meanwhile; `names`: id → token. */
+  draw({ mode, pending, names }) {
+    const { looks, values } = this;
+    const scales = looks.map((look, column) => look.scaleFor(mode, looks.length > 1 ? this.columnOf(values, column) : values));
+    this.drawLegend(mode, scales[0]);
     for (const cell of this.cells) {
+      const scale = scales[looks.length > 1 ? cell.column : 0];
       const waiting = pending.get(cell.reference);
       const value = waiting ? waiting.shown : this.values[cell.number];
       const edited = this.edited.has(cell.number) || waiting !== undefined;
@@ -182,60 +196,40 @@ class Grid {
       const isSame = cell.look !== undefined && sameNumber(value, cell.value);
       if (isSame && cell.look === look) continue;
       Object.assign(cell, { value, look, edited });
-      this.drawCell(cell, mode, scale);
+      this.drawCell(cell, mode, scale, names);
       cell.td.classList.toggle("gb-edited", edited);
       cell.td.classList.toggle("gb-pending", waiting !== undefined);
     }
   }
 
-  scaleFor(mode) {
-    if (mode !== "delta") {
-      return this.values === this.baseline
-        ? this.largestBaseline
-        : Math.max(this.largestBaseline, largestMagnitude(this.values));
-    }
-    let largest = 0;
-    for (let i = 0; i < this.values.length; i++) {
-      const size = Math.abs(this.values[i] - this.baseline[i]);
-      if (Number.isFinite(size) && size > Math.max(largest, this.rounding)) largest = size;
-    }
-    return largest;
-  }
-
   drawLegend(mode, scale) {
     if (!this.legendBar) return;
-    const isShare = this.specification.scale === "share" && mode !== "delta";
+    const [look] = this.looks;
+    const isShare = look.isShare && mode !== "delta";
     this.legendBar.classList.toggle("gb-one-way", isShare);
-    const isInteger = this.specification.integer && mode !== "delta";
-    const bound = scale === 0 ? "0" : `±${formatNumber(scale, isInteger)}`;
+    const bound = scale === 0 ? "0" : `±${formatNumber(scale, look.isInteger && mode !== "delta")}`;
     setText(this.legendText, isShare ? "0 … 1" : `${mode === "delta" ? "Δ " : ""}${bound}`);
   }
 
-  drawCell(cell, mode, scale) {
+  drawCell(cell, mode, scale, names) {
     const { td, value } = cell;
     const baseline = this.baseline[cell.number];
-    const changed = !this.isUnchanged(value, baseline);
+    const look = this.lookOf(cell.column);
+    const changed = !look.isUnchanged(value, baseline);
     const difference = value - baseline;
-    const showsDelta = mode === "delta";
-    const shade = showsDelta ? difference : value;
-    const isShare = this.specification.scale === "share" && !showsDelta;
 
     if (!this.specification.dense) {
-      setText(td, showsDelta ? deltaText(value, baseline, changed) : formatNumber(value, this.specification.integer));
-      if (mode === "both" && changed && Number.isFinite(difference)) {
+      setText(td, look.textOf(value, baseline, mode, names));
+      if (mode === "both" && changed && Number.isFinite(difference) && !look.hasNames) {
         td.append(element("span", "gb-delta", formatDelta(difference)));
       }
     }
     td.dataset.value = String(value);
-    td.dataset.heat = heatOf(shade, showsDelta && !changed);
-    const strength = this.specification.integer ? 0 : shadeStrength(shade, isShare ? 1 : scale);
+    const { heat, strength } = look.shadeOf(value, baseline, mode, scale);
+    td.dataset.heat = heat;
     td.style.setProperty("--gb-a", strength.toFixed(3));
     td.classList.toggle("gb-changed", changed);
     td.title = this.tooltip(cell, changed, baseline);
-  }
-
-  isUnchanged(value, baseline) {
-    return sameNumber(value, baseline) || Math.abs(value - baseline) <= this.rounding;
   }
 
   /** Also says in words what ring and corner mark say in colour. */
@@ -272,36 +266,4 @@ class Grid {
     this.table.querySelector('td[tabindex="0"]')?.setAttribute("tabindex", "-1");
     cell.td.tabIndex = 0;
   }
-}
-
-function headerCell(scope, { text, sub }) {
-  const header = element("th", "", text);
-  header.scope = scope;
-  if (sub !== undefined && sub !== null && sub !== "") header.append(" ", element("small", "", sub));
-  return header;
-}
-
-function largestMagnitude(numbers) {
-  let largest = 0;
-  for (const number of numbers) {
-    const size = Math.abs(number);
-    if (size > largest && Number.isFinite(size)) largest = size;
-  }
-  return largest;
-}
-
-function deltaText(value, baseline, changed) {
-  if (sameNumber(value, baseline)) return "·";
-  if (!Number.isFinite(value) || !Number.isFinite(baseline)) return `→ ${formatNumber(value)}`;
-  return changed ? formatDelta(value - baseline) : "·";
-}
-
-function heatOf(shade, isBlank) {
-  if (isBlank || shade === 0) return "zero";
-  if (!Number.isFinite(shade)) return "masked";
-  return shade > 0 ? "positive" : "negative";
-}
-
-function shadeStrength(shade, scale) {
-  return Number.isFinite(shade) && scale > 0 ? Math.min(1, Math.abs(shade) / scale) : 0;
 }

@@ -1,7 +1,7 @@
 // Which cells a cell is computed from and which it feeds, and marking them on the page.
 //
 // The rules speak about whole regions rather than single cells: a region of a tensor is one
-// entry per axis, either an array of indices or ALL. So a sum over 768 features is one step
+// entry per axis, either an array of indices, ALL, or all from a first one on. So a sum over 768 features is one step
 // and not 768, and following it through tensors that are not on the page stays cheap.
 
 const ALL = null;
@@ -71,17 +71,19 @@ class DependencyIndex {
   directSources(tensor, axes) {
     const rule = this.rules[tensor];
     if (!rule) return [];
-    return rule.inputs.flatMap((input) =>
+    const regions = rule.inputs.flatMap((input) =>
       splitSharedAxes(input.map, axes).map((part) => ({
         tensor: input.tensor,
         axes: input.map.map((entry) => this.inputAxis(entry, part, rule.shape)),
       })),
     );
+    // A cell beyond what an input holds is made of nothing.
+    return regions.filter((region) => region.axes.every((indices) => indices?.length !== 0));
   }
 
   /** Indices along one axis of the input, given the indices along the axes of the output. */
   inputAxis([kind, ...parameters], axes, shape) {
-    const indices = (axis) => axes[axis] ?? range(shape[axis]);
+    const indices = (axis) => listed(axes[axis], shape[axis]);
     switch (kind) {
       case "all":
         return ALL;
@@ -89,6 +91,24 @@ class DependencyIndex {
         return [parameters[0]];
       case "axis":
         return axes[parameters[0]];
+      case "from":
+        return { first: parameters[0] };
+      case "before": {
+        const [axis, own] = parameters;
+        return Array.isArray(axes[axis]) ? range(Math.max(...axes[axis]) + Number(own)) : ALL;
+      }
+      case "after": {
+        const [axis, own] = parameters;
+        return { first: lowest(axes[axis]) + Number(!own) };
+      }
+      case "shift": {
+        const [axis, offset] = parameters;
+        return indices(axis).map((i) => i + offset);
+      }
+      case "within": {
+        const [axis, offset, size] = parameters;
+        return indices(axis).map((i) => i - offset).filter((i) => i >= 0 && i < size);
+      }
       case "split": {
         const [headAxis, featureAxis, headSize] = parameters;
         if (axes[headAxis] === ALL && axes[featureAxis] === ALL) return ALL;
@@ -103,6 +123,10 @@ class DependencyIndex {
         return axes[axis] && unique(axes[axis].map((i) => i % headSize));
       }
       case "pair": {
+        const [axis, pairing, size] = parameters;
+        return axes[axis] && unique(axes[axis].flatMap((i) => pairMembers(pairNumber(i, pairing, size), pairing, size)));
+      }
+      case "members": {
         const [axis, pairing, size] = parameters;
         return axes[axis] && unique(axes[axis].flatMap((i) => pairMembers(i, pairing, size)));
       }
@@ -124,9 +148,9 @@ class DependencyIndex {
  * axis covers every combination, so it may stay whole.
  */
 function splitSharedAxes(map, axes) {
-  const followed = map.filter(([kind]) => !["all", "fixed", "ids", "split"].includes(kind)).map((entry) => entry[1]);
+  const followed = map.filter(([kind]) => !["all", "fixed", "from", "ids", "split"].includes(kind)).map((entry) => entry[1]);
   const shared = followed.find((axis, position) => followed.indexOf(axis) !== position);
-  if (shared === undefined || axes[shared] === ALL) return [axes];
+  if (shared === undefined || !Array.isArray(axes[shared])) return [axes];
   return axes[shared].map((index) => axes.map((each, axis) => (axis === shared ? [index] : each)));
 }
 
@@ -134,13 +158,26 @@ function pairNumber(index, pairing, size) {
   return pairing === "half" ? index % (size / 2) : Math.floor(index / 2);
 }
 
-function pairMembers(index, pairing, size) {
-  const pair = pairNumber(index, pairing, size);
+function pairMembers(pair, pairing, size) {
   return pairing === "half" ? [pair, pair + size / 2] : [2 * pair, 2 * pair + 1];
 }
 
 function contains(axes, index) {
-  return axes.every((indices, axis) => indices === ALL || indices.includes(index[axis]));
+  return axes.every((indices, axis) => {
+    if (indices === ALL) return true;
+    return Array.isArray(indices) ? indices.includes(index[axis]) : index[axis] >= indices.first;
+  });
+}
+
+/** A region along one axis of that size, index by index. */
+function listed(indices, size) {
+  return Array.isArray(indices) ? indices : range(size).slice(lowest(indices));
+}
+
+/** The first index of a region along one axis. */
+function lowest(indices) {
+  if (indices === ALL) return 0;
+  return Array.isArray(indices) ? Math.min(...indices) : indices.first;
 }
 
 function range(length) {

@@ -3,6 +3,8 @@
 const MODES = ["values", "delta", "both"];
 const PHONE_WIDTH = 768;
 const FOCUSABLE = "button, input, select, summary";
+// part of the strip → the name under which a link may hide it, where that is another
+const HIDDEN_AS = { sentence: "strip", history: "undo", changed: "strip", place: "layer" };
 
 class Strip {
   constructor(board, labels) {
@@ -14,8 +16,10 @@ class Strip {
     this.rest.id = "gb-strip-rest";
     this.hosts = {};
     for (const name of ["sentence", "prediction"]) this.root.append(this.addHost(name));
-    this.root.append(this.buildMoreButton(), this.rest);
-    for (const name of ["history", "changed", "view", "place", "snapshots", "lessons"]) this.rest.append(this.addHost(name));
+    this.root.append(this.addHost("steps"), this.buildMoreButton(), this.rest);
+    for (const name of ["history", "changed", "view", "place", "snapshots", "class", "lessons"]) this.rest.append(this.addHost(name));
+    this.handingOut = new HandingOut(board, labels);
+    this.root.append(this.handingOut.root);
   }
 
   addHost(name) {
@@ -49,7 +53,11 @@ class Strip {
     this.part("place", { layer: strip.layer, head: strip.head }, (data) => this.buildPlace(data));
     this.part("snapshots", { names: strip.snapshots }, (data) => this.buildSnapshots(data));
     const { previous, next, other_language } = strip;
+    this.part("class", { isPresenting: this.board.live.presenting }, (data) => this.buildClass(data));
     this.part("lessons", { previous, next, other_language }, (data) => this.buildLessons(data));
+    this.root.classList.toggle("gb-slim", this.board.live.presenting);
+    this.root.classList.toggle("gb-bare", this.board.hides("strip"));
+    this.handingOut.draw(this.board.live.hand_out);
   }
 
   /** On a phone the list of lessons covers the lesson that was chosen from it. */
@@ -61,12 +69,13 @@ class Strip {
 
   /** A part is drawn again only when its data differ; the focus stays on the same control. */
   part(name, data, build) {
-    const state = JSON.stringify(data);
+    const isHidden = this.board.hides(HIDDEN_AS[name] ?? name);
+    const state = JSON.stringify([isHidden, data]);
     if (this.states.get(name) === state) return;
     this.states.set(name, state);
     const host = this.hosts[name];
     const focused = [...host.querySelectorAll(FOCUSABLE)].indexOf(document.activeElement);
-    host.replaceChildren(...build(data));
+    host.replaceChildren(...(isHidden ? [] : build(data)));
     host.hidden = host.childElementCount === 0;
     // focusing what sticks to the top would scroll to where it stands without sticking
     if (focused >= 0) host.querySelectorAll(FOCUSABLE)[focused]?.focus({ preventScroll: true });
@@ -81,6 +90,7 @@ class Strip {
       chip.append(element("small", "", ` ${token.id}`));
       list.append(chip);
     }
+    if (this.board.hides("sentence")) return [list];
     const change = button("gb-button gb-quiet gb-icon", "✎", () => this.write(true), this.labels.change_sentence);
     return [list, change, buildStatus(text_error)];
   }
@@ -254,12 +264,26 @@ class Strip {
   buildLessons({ previous, next, other_language }) {
     const { labels, board } = this;
     const goTo = (place, text, title) =>
-      button("gb-button gb-quiet", text, () => board.send({ type: "go", lesson: place.lesson }), `${title}: ${place.title}`);
+      button("gb-button gb-quiet", text, () => board.go(place.lesson), `${title}: ${place.title}`);
     const parts = [];
     if (previous) parts.push(goTo(previous, `‹ ${previous.title}`, labels.previous_lesson));
     if (next) parts.push(goTo(next, `${next.title} ›`, labels.next_lesson));
-    parts.push(button("gb-button gb-quiet", other_language, () => board.send({ type: "language" })));
+    if (!board.hides("language")) parts.push(button("gb-button gb-quiet", other_language, () => board.send({ type: "language" })));
     return parts;
+  }
+
+  // ---- a class
+
+  buildClass({ isPresenting }) {
+    const { labels, board } = this;
+    const handOut = button("gb-button gb-quiet", labels.hand_out, () => this.handingOut.open());
+    if (isPresenting) return [handOut];
+    return [button("gb-button gb-quiet", labels.present, () => board.presentation.turn(true)), handOut];
+  }
+
+  /** How far a presented lesson has got, with buttons for those who have no keys; nothing otherwise. */
+  drawSteps(steps) {
+    this.part("steps", steps, () => (steps ? buildSteps(this.board, this.labels, steps) : []));
   }
 }
 
@@ -267,25 +291,4 @@ function buildStatus(error) {
   const status = element("span", "gb-refusal-inline", error ?? "");
   status.setAttribute("role", "status");
   return status;
-}
-
-const TEXT_ENTRY = "input:not([type=range]):not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable=true]";
-const INTERACTIVE = `input, textarea, select, button, summary, a[href], iframe, [contenteditable=true], .gb [tabindex],
-  [role=button], [role=slider], [role=tab], [role=option], [role=combobox], [role=menuitem]`;
-
-/** Keys of the whole page: undo and redo, and ← → between lessons when nothing has the focus. */
-function handlePageKey(board, event) {
-  if (!board.live || event.defaultPrevented) return;
-  const { target } = event;
-  const key = event.key.toLowerCase();
-  if ((event.ctrlKey || event.metaKey) && !event.altKey && (key === "z" || key === "y")) {
-    if (target.closest?.(TEXT_ENTRY)) return;
-    event.preventDefault();
-    board.send({ type: key === "y" || event.shiftKey ? "redo" : "undo" });
-    return;
-  }
-  if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || target.closest?.(INTERACTIVE)) return;
-  const { previous, next } = board.live.strip;
-  const lesson = { arrowleft: previous, arrowright: next }[key]?.lesson;
-  if (lesson) board.send({ type: "go", lesson });
 }

@@ -11,7 +11,20 @@ from types import MappingProxyType
 
 from engine.config import ModelConfig
 from engine.plan import Scope
-from engine.programs import block, dropout, gelu, layernorm, positions
+from engine.programs import (
+    attention_linear,
+    block,
+    choosing,
+    dropout,
+    gelu,
+    generating,
+    layernorm,
+    linear,
+    positions,
+    why_layers,
+    why_residuals,
+    why_sqrt,
+)
 from engine.programs.walkthrough import lessons
 
 Program = Callable[[Scope, ModelConfig], None]
@@ -23,6 +36,13 @@ OWN: Mapping[str, Program] = MappingProxyType({
     "gelu": gelu.program,
     "dropout": dropout.program,
     "block": block.program,
+    "choosing": choosing.program,
+    "generating": generating.program,
+    "linear": linear.program,
+    "attention_linear": attention_linear.program,
+    "why_residuals": why_residuals.program,
+    "why_sqrt": why_sqrt.program,
+    "why_layers": why_layers.program,
 })
 
 

@@ -15,6 +15,7 @@ from engine.blocks import contract, merge_heads, rms_norm, softmax, split_heads
 from engine.config import ModelConfig
 from engine.plan import Scope, Value
 from engine.programs.linear import compare
+from engine.programs.parts import stream_into
 
 READ = "batch head query key, batch head key head_feature -> batch head query head_feature"
 MATCH = "batch head query head_feature, batch head key head_feature -> batch head query key"
@@ -32,7 +33,7 @@ def program(scope: Scope, config: ModelConfig) -> None:
     readable = np.ones((length, length))
     visible = inside.constant("visible", ("query", "key"), np.tril(readable) if config.causal else readable)
     for number in range(config.layers):
-        place, layer = inside.at(str(number)), Attention(scope, config, number)
+        place, layer = scope.at(f"layers.{number}.attention_linear"), Attention(scope, config, number)
         x = place.record("x", layer.own_input().copy())
         other = place.record("other_x", x.builder.apply(
             "contract", order, x, equation="to from, batch from feature -> batch to feature", axes=x.axes,
@@ -70,9 +71,7 @@ class Attention:
         """What the layer's attention reads: the stream, normalised where norms come first."""
         if self.config.norm_placement == "pre" and self.config.norm != "none":
             return self.model.find(f"layers.{self.number}.norm1.output")
-        if self.number:
-            return self.model.find(f"layers.{self.number - 1}.output")
-        return self.model.find("embedding.sum" if self.config.positions == "learned" else "embedding.output")
+        return stream_into(self.model, self.config, self.number)
 
     def own(self, name: str) -> Value:
         """A tensor of this layer's attention in the model."""
@@ -165,9 +164,9 @@ def two_layers(place: Scope, first: Attention, second: Attention, inputs: Mappin
     results = {name: second.written(following.at(name), "result", each.output) for name, each in again.items()}
     linear = {}
     for name, tokens in inputs.items():
-        for step, layer, weights in (("first", first, attended["once"].weights),
-                                     ("second", second, again["once"].weights)):
-            inside = held.at(name).at(step)
+        here = held.at(name)
+        for inside, layer, weights in ((here.at("first"), first, attended["once"].weights),
+                                       (here, second, again["once"].weights)):
             read = inside.record("read", contract(READ, weights, layer.heads(inside, "v", tokens, "key")))
             tokens = layer.written(inside, "result", read)
         linear[name] = tokens

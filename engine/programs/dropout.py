@@ -10,7 +10,7 @@ from engine.programs.walkthrough import last_position
 
 # where a model has no dropout of its own
 USUAL = 0.1
-MASKS = 400
+MASKS = 250
 
 
 def program(scope: Scope, config: ModelConfig) -> None:
@@ -31,7 +31,10 @@ def program(scope: Scope, config: ModelConfig) -> None:
     mask = _mask(inside, draws, p, share)
     dropped = inside.record("dropped", output * mask)
     stream = _stream_to_add(scope, config, last)
-    inside.record("h_final", dropped.copy() if stream is None else stream + dropped)
+    if stream is None:
+        inside.record("h_final", dropped.copy())
+    else:
+        inside.record("h_final", inside.record("h_att", stream.copy()) + dropped)
     _many(scope, inside.at("many"), last_position(output), seed, p, share, draws.node.shape)
 
 
@@ -53,8 +56,8 @@ def _many(scope: Scope, inside: Scope, output: Value, seed: Value, p: Value, sha
     """The mean of output · mask over many masks for the last position, from the draws after the first mask's."""
     width = output.shape[-1]
     draws = inside.record("draws", scope.builder.apply(
-        "uniform", seed, axes=("draw", "feature"), shape=(MASKS, width), first=int(np.prod(before)),
+        "uniform", seed, axes=("mask", "feature"), shape=(MASKS, width), first=int(np.prod(before)),
     ))
     mask = _mask(inside, draws, p, share)
-    mean_mask = inside.record("mean_mask", scope.builder.apply("mean", mask, axis="draw"))
+    mean_mask = inside.record("mean_mask", scope.builder.apply("mean", mask, axis="mask"))
     inside.record("mean_dropped", output * mean_mask)

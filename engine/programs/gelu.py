@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from math import pi, sqrt
-
 import numpy as np
 
-from engine.activations import CUBIC
+from engine.activations import CUBIC, ROOT_TWO_OVER_PI
 from engine.config import ModelConfig
 from engine.elementwise import scaled
 from engine.plan import Scope, Value
 
-# what the article prints for GELU at −3 … 3, rounded to two decimals and twice further off
+# what the article prints for GELU at −3 … 3: rounded to two decimals, and off by more at both ends
 PRINTED = (-0.01, -0.05, -0.16, 0.0, 0.84, 1.95, 2.99)
 REACH, STEP = 4.0, 0.1
 
@@ -27,13 +25,13 @@ def program(scope: Scope, config: ModelConfig) -> None:
     printed = table.constant("printed", ("entry",), np.array(PRINTED))
     table.record("difference", printed - scope.find("gelu.table.gelu_tanh"))
     curve = inside.at("curve")
-    every(curve, curve.constant("x", ("entry",), np.round(np.arange(-REACH, REACH + STEP / 2, STEP), 1)))
+    every(curve, curve.constant("x", ("point",), np.round(np.arange(-REACH, REACH + STEP / 2, STEP), 1)))
     own = inside.at("own")
     x = own.constant("x", (), np.array(-1.0))
     every(own, x)
     _by_steps(own.at("steps"), x)
     for layer in range(config.layers):
-        _units(scope, inside.at(str(layer)), layer, config)
+        _units(scope, scope.at(f"layers.{layer}.gelu"), layer, config)
 
 
 def every(scope: Scope, x: Value) -> None:
@@ -53,7 +51,7 @@ def _by_steps(scope: Scope, x: Value) -> None:
     apply = scope.builder.apply
     half, one = scope.constant("half", (), np.array(0.5)), scope.constant("one", (), np.array(1.0))
     cubic = scope.constant("cubic", (), np.array(CUBIC))
-    root = scope.constant("root", (), np.array(sqrt(2.0 / pi)))
+    root = scope.constant("root", (), np.array(ROOT_TWO_OVER_PI))
     square = scope.record("square", x * x)
     cube = scope.record("cube", square * x)
     bent = scope.record("bent", x + scope.record("small", cubic * cube))

@@ -23,7 +23,7 @@ def program(scope: Scope, config: ModelConfig) -> None:
     stretch = inside.constant("stretch", (), np.array(1.0))
     shift = inside.constant("shift", (), np.array(0.0))
     for layer in range(config.layers):
-        here = inside.at(str(layer))
+        here = scope.at(f"layers.{layer}.layernorm")
         stretched = here.record("stretched", stream_into(scope, config, layer) * stretch)
         x = here.record("x", stretched + shift)
         weight = own_or(scope, f"layers.{layer}.norm1.weight", here, "weight", 1.0, width)

@@ -13,7 +13,7 @@ from engine.plan import Scope, Value
 ENTRY = ("entry",)
 MATRIX = ("entry", "entry")
 # where the first number of x is moved to, to see what comes out along a straight line
-ADDED = np.round(np.arange(-4.0, 4.01, 0.2), 1)
+ADDED = np.round(np.arange(-4.0, 4.01, 0.1), 1)
 
 
 def program(scope: Scope, config: ModelConfig) -> None:
@@ -60,10 +60,10 @@ def compare(scope: Scope, name: str, left: Value, right: Value) -> Value:
 def three_layers(scope: Scope) -> None:
     """((x·W₁ + b₁)·W₂ + b₂)·W₃ + b₃ = x·(W₁·W₂·W₃) + constant, unless an activation stands between.
 
-    Also for a line of inputs [41,3], in which only the first number of x differs.
+    Also for a line of inputs [81,3], in which only the first number of x differs.
     """
     layers = Layers(scope)
-    x = scope.constant("x", ENTRY, np.array([1.5, -2.0, 0.5]))
+    x = scope.constant("x", ENTRY, np.array([-0.5, -1.5, -1.5]))
     stacked, merged = layers.stacked(scope, x), layers.merged(scope, x)
     compare(scope, "difference", stacked, merged)
 
@@ -80,11 +80,11 @@ class Layers:
 
     def __init__(self, scope: Scope) -> None:
         weights = (
-            [[1.0, -1.0, 0.5], [0.5, 1.0, -1.0], [-1.0, 0.5, 1.0]],
-            [[0.5, 1.0, -0.5], [1.0, -0.5, 1.0], [1.0, 1.0, 0.5]],
-            [[1.0, 0.5, -1.0], [-0.5, 1.0, 1.0], [0.5, -1.0, 0.5]],
+            [[-1.0, 1.0, 1.0], [0.5, -1.0, -1.0], [0.5, 0.5, -1.0]],
+            [[-1.0, -0.5, 1.0], [-1.0, 0.5, 0.5], [1.0, 0.5, -0.5]],
+            [[1.0, 1.0, -1.0], [-1.0, 0.5, 0.5], [-0.5, 1.0, 0.5]],
         )
-        biases = ([0.5, -0.5, 1.0], [-1.0, 0.5, 0.0], [0.0, 1.0, -0.5])
+        biases = ([0.5, -0.5, 0.0], [-0.5, -0.5, 0.0], [-1.0, 1.0, -1.0])
         self.weights = [
             scope.constant(f"W{number}", MATRIX, np.array(weight)) for number, weight in enumerate(weights, start=1)
         ]

@@ -26,7 +26,7 @@ def program(scope: Scope, config: ModelConfig) -> None:
 
     table = _table(scope, inside.at("learned"), config, tokens.size("position") + 1)
     for name, first in (("learned", 0), ("later", 1)):
-        if first + tokens.size("position") <= table.size("place"):
+        if first + tokens.size("position") <= table.size("position"):
             _learned(scope, inside.at(name), config, tokens, table, first)
     if config.head_size % 2 == 0:
         _turned(scope, inside.at("rope"), config, query, key)
@@ -36,7 +36,9 @@ def _table(scope: Scope, way: Scope, config: ModelConfig, rows: int) -> Value:
     """The model's rows for positions, or as many rows as needed that nobody trained."""
     if config.positions == "learned":
         return scope.find("position_embedding.weight")
-    return way.constant("table", ("place", "feature"), untrained_positions((rows, config.hidden_size)))
+    return way.constant(
+        "position_embedding.weight", ("position", "feature"), untrained_positions((rows, config.hidden_size))
+    )
 
 
 def _learned(scope: Scope, way: Scope, config: ModelConfig, tokens: Value, table: Value, first: int) -> None:

@@ -14,7 +14,7 @@ def lessons(scope: Scope, config: ModelConfig) -> None:
     """Everything that these lessons compute, so that an edit of it lives on each of their pages."""
     row_sums(scope, config)
     softmax_demo(scope.at("softmax_demo"))
-    contributions(scope)
+    contributions(scope, config)
     scaled_stream(scope, config)
 
 
@@ -34,9 +34,10 @@ def softmax_demo(scope: Scope) -> None:
     softmax(scope, "large_weights", large, "score")
 
 
-def contributions(scope: Scope) -> None:
-    """contributions[v,c] = final_norm.output[last,c] · lm_head.weight[v,c]. Source: "LM Head", ③."""
-    features = last_position(scope.find("final_norm.output"))
+def contributions(scope: Scope, config: ModelConfig) -> None:
+    """contributions[v,c] = x[last,c] · lm_head.weight[v,c] of what the head reads. Source: "LM Head", ③."""
+    normed = f"layers.{config.layers - 1}.output" if config.norm == "none" else "final_norm.output"
+    features = last_position(scope.find(normed))
     weight = scope.find("lm_head.weight")
     first = features.builder.apply("take", features, axis="batch", index=0)
     scope.record("contributions", first * weight)
@@ -53,10 +54,13 @@ def scaled_stream(scope: Scope, config: ModelConfig) -> None:
     normed = norm(scope, scope.at("scaled.norm"), config, "final_norm", stream)
     for name, vector in (("with_norm", normed), ("without_norm", stream)):
         outcome = scaled.at(name)
-        logits = outcome.record("logits", contract(
+        logits = contract(
             "batch feature, vocabulary feature -> batch vocabulary", vector, scope.find("lm_head.weight")
-        ))
-        softmax(outcome, "probabilities", logits, "vocabulary")
+        )
+        if config.logit_soft_cap is not None:
+            uncapped = outcome.record("logits.uncapped", logits)
+            logits = uncapped.builder.apply("soft_cap", uncapped, cap=config.logit_soft_cap)
+        softmax(outcome, "probabilities", outcome.record("logits", logits), "vocabulary")
 
 
 def last_position(x: Value) -> Value:

@@ -27,6 +27,8 @@ LESSONS = (
     "overview", "embedding", "layer", "rmsnorm", "qkv", "rope", "scores", "values", "residual", "mlp",
     "layers", "final_norm", "lm_head",
 )
+# every page that has an address of its own
+PAGES = (*(re.sub(r"^\d+_", "", path.stem) for path in sorted((ROOT / "pages").glob("*.py"))), "glossary")
 LANGUAGES = ("en", "zh")
 ATTENTION = "layers.0.attention"
 # what is waited for takes tens of milliseconds; this is for a machine with many other things to do
@@ -120,7 +122,7 @@ class Complaints:
         # the root. Opened at a lesson's own address it therefore asks for /scores/_stcore/health and
         # /scores/_stcore/host-config, and the browser reports both 404s. Nothing else is forgiven.
         self.probes = {
-            f"{url}/{lesson}/_stcore/{name}" for lesson in LESSONS for name in ("health", "host-config")
+            f"{url}/{page}/_stcore/{name}" for page in PAGES for name in ("health", "host-config")
         }
         page.on("console", self._on_console)
         page.on("pageerror", lambda error: self.messages.append(f"uncaught: {error}"))

@@ -30,7 +30,7 @@ def test_from_a_logit_down_to_a_parameter_and_the_ids(reader: Reader) -> None:
     # one step: a parameter, which nothing made
     follow(reader, "lm_head.weight[90,1]")
     assert reader.formula() == "lm_head.weight[mats, c1] = 0.4000"
-    assert reader.page.inner_text(".gb-words") == label("explain_parameter", "en")
+    assert reader.page.inner_text(".gb-words") == label("explain_parameter_lm_head", "en")
     assert reader.page.locator(".gb-editor").is_visible()
     reader.page.locator(TRAIL).first.click()
     reader.wait_for_selection("logits[0,2,90]")

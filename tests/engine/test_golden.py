@@ -12,7 +12,7 @@ from tests.engine.support import assign
 CATS, SIT, ON = 0, 1, 2
 ATTENTION = "layers.0.attention"
 
-PRINTED: list[tuple[str, tuple[int, ...], ArrayLike]] = [
+PRINTED: list[tuple[str, tuple[int | slice, ...], ArrayLike]] = [
     ("embedding.weight", (0,), [0.1, 0.3, 0.2, 0.5]),
     ("embedding.weight", (255,), [0.4, 0.1, 0.3, 0.2]),
     ("embedding.output", (0,), [[0.2, -0.1, 0.4, 0.3], [-0.3, 0.5, 0.1, 0.2], [0.1, 0.2, -0.2, 0.6]]),
@@ -46,6 +46,7 @@ PRINTED: list[tuple[str, tuple[int, ...], ArrayLike]] = [
     ("final_norm.output", (0, CATS), [0.7427, -0.0236, 1.4855, 1.1141]),
     ("final_norm.output", (0, SIT), [-0.0702, 1.5995, 0.8288, 0.8659]),
     ("final_norm.output", (0, ON), [-0.0031, 0.9637, -0.0321, 1.7522]),
+    ("lm_head.weight", (slice(90, 93),), [[0.2, 0.4, 0.1, 0.3], [-0.2, 0.1, 0.4, -0.1], [0, 0, 0, 0]]),
     ("logits", (0, ON, 90), 0.9073),
     ("logits", (0, ON, 91), -0.0911),
     ("logits", (0, ON, 92), 0.0),
@@ -61,7 +62,7 @@ def test_every_golden_tensor(cats_trace: Trace, golden: dict[str, NDArray[np.flo
 
 @pytest.mark.parametrize(("name", "where", "printed"), PRINTED)
 def test_what_the_article_prints(
-    cats_trace: Trace, name: str, where: tuple[int, ...], printed: ArrayLike
+    cats_trace: Trace, name: str, where: tuple[int | slice, ...], printed: ArrayLike
 ) -> None:
     actual, expected = cats_trace[name].data[where], np.asarray(printed, dtype=np.float64)
     assert actual.shape == expected.shape

@@ -45,6 +45,8 @@ from torch import Tensor, nn
 PARAMETER_SEED = 20240611
 DIRECTION_SEED = 11
 SAMPLING_SEED = 5
+CACHE_PROMPT = (3, 17, 3)
+CACHE_STEPS = 5
 IDS = [[3, 17, 3, 9, 0], [22, 5, 5, 5, 11]]
 TARGETS: dict[str, tuple[str, tuple[int, ...]]] = {
     "A": ("logits", (0, 4, 7)),
@@ -701,6 +703,69 @@ def make_sampling() -> Arrays:
     return arrays
 
 
+class CachedGPT:
+    """``FusedGPT`` one position at a time: keys and values of earlier positions are kept and not made again."""
+
+    def __init__(self, model: FusedGPT) -> None:
+        """Begin with nothing kept."""
+        self.model = model
+        self.kept: dict[tuple[int, str], Tensor] = {}
+        self.length = 0
+
+    def attention(self, index: int, x: Tensor) -> Tensor:
+        """Attend from the new position to all that are kept, and to itself."""
+        config, block = self.model.config, self.model.layers[index]
+        q, k, v = block.qkv(x).view(1, 1, 3, config.heads, -1).permute(2, 0, 3, 1, 4)
+        if config.positions == "rope":  # a row of zeros for each position before, so that this one turns by its own
+            q, k = (rotate_by_mirror(F.pad(z, (0, 0, self.length, 0)), config)[..., -1:, :] for z in (q, k))
+        if config.qk_norm:
+            q, k = (F.rms_norm(z, (config.head_size,), eps=config.norm_epsilon) for z in (q, k))
+        for name, new in (("k", k), ("v", v)):
+            before = self.kept.get((index, name), new[:, :, :0])
+            self.kept[index, name] = torch.cat((before, new), dim=2)
+        weights = (q @ self.kept[index, "k"].mT * config.score_scale).softmax(-1)
+        heads: Tensor = weights @ self.kept[index, "v"]
+        return block.out(heads.transpose(1, 2).reshape(1, 1, -1))
+
+    def logits(self, token: int) -> Tensor:
+        """Read one more token; return the logits [V] of what may follow."""
+        model, config = self.model, self.model.config
+        x = model.embedding(torch.tensor([[token]]))
+        if config.positions == "learned":
+            x = x + model.position_embedding(torch.tensor([self.length]))
+        skip = 1.0 if config.residual else 0.0
+        for index, block in enumerate(model.layers):
+            if config.norm_placement == "post":
+                x = block.norm1(skip * x + self.attention(index, x))
+                x = block.norm2(skip * x + block.down(block.activation(block.up(x))))
+            else:
+                x = skip * x + self.attention(index, block.norm1(x))
+                x = skip * x + block.down(block.activation(block.up(block.norm2(x))))
+        self.length += 1
+        logits = model.lm_head(model.final_norm(x))[0, 0]
+        cap = config.logit_soft_cap
+        return logits if cap is None else cap * torch.tanh(logits / cap)
+
+
+def make_cache(variant: str, config: Config, all_parameters: Mapping[str, Tensor]) -> Arrays:
+    """Return the text that the largest logit continues, and the logits that a cache gave at each step."""
+    model = FusedGPT(config)
+    model.load({name: value for name, value in all_parameters.items() if config.uses(name)})
+    cached, text, steps = CachedGPT(model), list(CACHE_PROMPT), []
+    with torch.no_grad():
+        logits = [cached.logits(token) for token in text][-1]
+        for _ in range(CACHE_STEPS):
+            full = model(torch.tensor([text]))["logits"][0, -1]
+            assert_close(f"{variant} cache, step {len(steps)}", logits, full, TOLERANCE)
+            steps.append(logits)
+            text.append(int(logits.argmax()))
+            logits = cached.logits(text[-1])
+    stacked = torch.stack(steps)
+    best = stacked.topk(2, dim=-1).values
+    assert (best[:, 0] - best[:, 1]).min().item() > 1e-6, "rounding could decide"
+    return {f"cache/{variant}/ids": np.array(text), f"cache/{variant}/logits": stacked.numpy()}
+
+
 def make_reference() -> Arrays:
     """Compute, verify and return every array of the reference file."""
     check_rotations()
@@ -717,7 +782,10 @@ def make_reference() -> Arrays:
         arrays[f"parameters/{name}"] = array
     parameters = {name: torch.from_numpy(array).requires_grad_() for name, array in drawn.items()}
     for variant, settings_of_variant in VARIANTS.items():
-        arrays |= make_variant(variant, Config(**settings_of_variant), parameters, ids)
+        config = Config(**settings_of_variant)
+        arrays |= make_variant(variant, config, parameters, ids)
+        if config.causal:
+            arrays |= make_cache(variant, config, parameters)
     for one, other in itertools.combinations(VARIANTS, 2):
         difference = arrays[f"{one}/tensors/logits"] - arrays[f"{other}/tensors/logits"]
         assert np.abs(difference).max() > 1e-4, f"{one} and {other} are alike"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 from base64 import b64decode
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from engine import Trace, presets
-from ui import board, events, frame, lesson, live, navigation
+from ui import applicability, board, events, frame, lesson, live, navigation
 from ui.frame import Frame
 from ui.layout import Section
 from ui.lesson import Chart
@@ -26,7 +27,22 @@ Cell = tuple[str, tuple[int, ...]]
 
 SENTENCES = {
     "cats": ("on", "Cats sit on", "Cats sit on Cats sit on on", " ".join(["Cats sit on on"] * 8)),
+    "today": ("真", "今天天气真", "天天今真天 50256", "今天天气真好棒差" * 4),
     "scratch": ("fox", "red fox red", "red fox and red fox red red", " ".join(["red fox and red"] * 8)),
+}
+
+
+# switches that between them lead through every operation and every wiring of the model
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "own": {},
+    "GPT-2": {"norm": "layernorm", "positions": "learned", "bias": True, "activation": "gelu_tanh", "tied_head": True},
+    "post norm": {"norm_placement": "post", "activation": "gelu_erf", "qk_norm": True, "rope_direction": -1},
+    "LayerNorm after": {"norm": "layernorm", "norm_placement": "post", "bias": True, "scale_scores": False},
+    "no norm": {"norm": "none", "activation": "relu_squared", "causal": False, "logit_soft_cap": 15.0},
+    "no residual": {"residual": False, "rope_pairing": "half", "logit_soft_cap": 1.0, "tied_head": True},
+    "neither": {"residual": False, "norm_placement": "post", "positions": "none", "scale_scores": False,
+                "causal": False, "qk_norm": True},
+    "no norm after": {"norm": "none", "norm_placement": "post", "positions": "learned"},
 }
 
 
@@ -39,25 +55,43 @@ class Lesson:
     chart: Chart | None
 
 
-@lru_cache(maxsize=1)
-def lessons() -> dict[str, Lesson]:
-    """Every lesson by name, in reading order, from the pages' own scripts."""
-    found: dict[str, Lesson] = {}
+@lru_cache(maxsize=64)
+def page(name: str) -> Lesson:
+    """A lesson from its page's own script."""
+    found: list[Lesson] = []
 
-    def record(name: str, *sections: Section, chart: Chart | None = None) -> None:
-        found[name] = Lesson(name, sections, chart)
+    def record(name: str, *sections: Section, chart: Chart | None = None, **_: Any) -> None:
+        found.append(Lesson(name, sections, chart))
 
+    (path,) = (ROOT / "pages").glob(f"[0-9][0-9]_{name}.py")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lesson, "show", record)
-        for page in sorted((ROOT / "pages").glob("*.py")):
-            runpy.run_path(str(page))
-    return found
+        runpy.run_path(str(path))
+    return found[0]
 
 
-def reader(**choices: Any) -> State:
-    """A reader who sees this; the preset's own sentence unless `text` says otherwise."""
+def lessons() -> dict[str, Lesson]:
+    """Every lesson by name, in reading order."""
+    return {name: page(name) for name in navigation.LESSONS}
+
+
+def reader(lesson: str = "overview", pairing: str | None = None, **choices: Any) -> State:
+    """A reader on a lesson's page who sees this; the preset's own sentence unless `text` says otherwise."""
     preset = choices.get("preset", "cats")
-    return State(Choices(**{"text": presets.SENTENCES[preset], **choices}))
+    switches = {} if pairing in (None, "interleaved") else {"switches": (("rope_pairing", pairing),)}
+    return State(Choices(**{"text": presets.SENTENCES[preset], **switches, **choices}), lesson=lesson)
+
+
+def applies(lesson: str, preset: str) -> bool:
+    """Whether the lesson's board can show the preset as it is."""
+    return applicability.applies(lesson, presets.load(preset).config)
+
+
+EVERY_LESSON = pytest.mark.parametrize("lesson", [name for name in navigation.LESSONS if applies(name, "cats")])
+EVERY_PRESET = pytest.mark.parametrize("preset", presets.NAMES)
+EVERY_BOARD = pytest.mark.parametrize(("lesson", "preset"), [
+    (name, preset) for preset in presets.NAMES for name in navigation.LESSONS if applies(name, preset)
+])
 
 
 def send(state: State, kind: str, **event: Any) -> None:
@@ -71,12 +105,35 @@ def edit(state: State, tensor: str, index: tuple[int, ...], value: Any, gesture:
 
 def framed(name: str, state: State) -> Frame:
     """The frame of a lesson for this reader."""
-    return frame.build(name, lessons()[name].sections, board.view(state))
+    return frame.build(name, page(name).sections, board.view(state))
 
 
 def alive(name: str, state: State) -> dict[str, Any]:
     """The live part of a lesson's board for this reader."""
-    return live.build(state, framed(name, state), navigation.neighbours(name, state.choices.language))
+    return live.build(state, framed(name, state), navigation.neighbours(name, state))
+
+
+def items(frame: Frame) -> list[dict[str, Any]]:
+    """Everything that the sections of a board hold."""
+    return [item for section in frame.data["layout"] for item in section["items"]]
+
+
+def grids_in(item: dict[str, Any]) -> set[str]:
+    """The keys of the grids that an item of a board speaks of."""
+    blocks = {block["cells"] for block in item.get("blocks", ()) if block["cells"]}
+    return blocks | {*item.get("also", ())} | ({item["grid"]} if "grid" in item else set())
+
+
+def strictly(data: dict[str, Any]) -> str:
+    """JSON as browsers read it, without NaN and infinities."""
+    return json.dumps(data, allow_nan=False)
+
+
+def labels_of(state: State) -> list[str]:
+    """What the tokens of the sentence are called."""
+    tokenizer = state.model.tokenizer
+    assert tokenizer is not None
+    return [tokenizer.label(token) for token in state.ids]
 
 
 def is_chinese(words: str) -> bool:

@@ -12,16 +12,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine import Edit, presets, programs, run
-from engine.config import PAIRINGS
 from formats import edits as edit_links
 from tests.ui.support import reader
 from ui import runs
 from ui.address import address, open_address
 from ui.state import MODES, MOST_ROWS, Choices, State
+from ui.switches import Switches, settled
 from ui.text import LANGUAGES, say
 
-WORDS = {"cats": ("Cats", "sit", "on", "mats", "0", "255"), "scratch": ("red", "fox", "they", "15")}
-SIZES = {"cats": (256, 2, 2), "scratch": (16, 2, 2)}
+WORDS = {
+    "cats": ("Cats", "sit", "on", "mats", "0", "255"), "today": ("今天", "真", "好", "0", "50256"),
+    "scratch": ("red", "fox", "they", "15"),
+}
+SIZES = {"cats": (256, 2, 2), "today": (50257, 1, 1), "scratch": (16, 2, 2)}
 
 
 def query(state: State) -> dict[str, str]:
@@ -30,15 +33,21 @@ def query(state: State) -> dict[str, str]:
     return dict(parse_qsl(link[1:], keep_blank_values=True, strict_parsing=True))
 
 
+SWITCHES: tuple[Switches, ...] = (
+    (), (("rope_pairing", "half"), ("norm", "layernorm"), ("bias", True)),
+    (("positions", "learned"), ("causal", False), ("activation", "gelu_erf"), ("logit_soft_cap", 15.0)),
+)
+
+
 @st.composite
 def readers(draw: st.DrawFn) -> State:
     preset = draw(st.sampled_from(presets.NAMES))
     vocabulary, layers, heads = SIZES[preset]
-    text = " ".join(draw(st.lists(st.sampled_from(WORDS[preset]), min_size=1, max_size=32)))
+    text = " ".join(draw(st.lists(st.sampled_from(WORDS[preset]), min_size=1, max_size=16)))
     seed = draw(st.integers(0, presets.LARGEST_SEED))
     choices = Choices(
         language=draw(st.sampled_from(LANGUAGES)), preset=preset, text=text, seed=seed,
-        pairing=draw(st.sampled_from(PAIRINGS)), layer=draw(st.integers(0, layers - 1)),
+        switches=settled(draw(st.sampled_from(SWITCHES)), presets.load(preset).config), layer=draw(st.integers(0, layers - 1)),
         head=draw(st.integers(0, heads - 1)), mode=draw(st.sampled_from(MODES)),
         rows=tuple(draw(st.lists(st.integers(0, vocabulary - 1), max_size=MOST_ROWS))),
     )
@@ -154,7 +163,8 @@ def test_the_good_link_is_good() -> None:
     state = open_address({"lang": "zh", **GOOD}, None)
     assert state.message is None
     assert state.choices == Choices(
-        "zh", "scratch", "red fox", 7, "half", 1, 1, "delta", (3,), ("layers.0.attention.Wq", (0, 1))
+        "zh", "scratch", "red fox", 7, (("rope_pairing", "half"),), 1, 1, "delta", (3,),
+        selected=("layers.0.attention.Wq", (0, 1)),
     )
     assert state.edits == (Edit("layers.0.attention.Wq", (0, 1), 0.5),)
 
@@ -229,6 +239,6 @@ def test_every_cell_of_the_board_can_be_selected_by_address() -> None:
 def test_a_shared_link_gives_the_same_numbers() -> None:
     edits = (Edit("layers.0.attention.Wq", (0, 1), 0.5), Edit("layers.1.mlp.output", (0, 2, 3), -1.25))
     state = State(Choices(), [(), edits], 1)
-    expected = run(runs.model("cats", 1, PAIRINGS[0]), "Cats sit on", edits=edits, program=programs.lessons)
+    expected = run(runs.model("cats", 1, ()), "Cats sit on", edits=edits, program=programs.lessons)
     opened = open_address(query(state), None).trace
     assert all(opened[name].data.tobytes() == expected[name].data.tobytes() for name in expected)

@@ -8,7 +8,7 @@ import pytest
 from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 
-from engine import Edit
+from engine import Edit, presets
 from formats import edits as edit_links
 from tests.ui.support import ROOT, edit
 from ui.navigation import LESSONS
@@ -41,11 +41,11 @@ def state_of(app: AppTest) -> State:
 
 
 def page_of(lesson: str) -> str:
-    (path,) = (ROOT / "pages").glob(f"*_{lesson}.py")
+    (path,) = (ROOT / "pages").glob(f"[0-9][0-9]_{lesson}.py")
     return f"pages/{path.name}"
 
 
-@pytest.mark.parametrize("preset", ["cats", "scratch"])
+@pytest.mark.parametrize("preset", presets.NAMES)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_page_runs(language: str, preset: str) -> None:
     app = opened(lang=language, preset=preset)
@@ -100,7 +100,7 @@ def test_a_preset_chosen_in_the_sidebar() -> None:
     app.sidebar.number_input[0].set_value(7).run()
     app.sidebar.selectbox[1].select("half").run()
     assert not app.exception
-    assert (state_of(app).choices.seed, state_of(app).choices.pairing) == (7, "half")
+    assert (state_of(app).choices.seed, state_of(app).choices.switches) == (7, (("rope_pairing", "half"),))
     app.sidebar.selectbox[0].select("cats").run()
     assert not app.exception
     assert state_of(app).trace[WQ].data[0, 1] == 3.5
@@ -114,3 +114,39 @@ def test_two_sessions_are_apart() -> None:
     assert state_of(first).edits
     assert state_of(second).edits == ()
     assert state_of(second).trace[WQ].data[0, 1] == 0
+
+
+def test_the_switchboard_and_its_notice_on_every_page() -> None:
+    app = opened(lang="en")
+    app.switch_page(page_of("switchboard")).run()
+    assert not app.dataframe
+    app.segmented_control(key="arch_norm_en").set_value("layernorm").run()
+    assert not app.exception
+    assert state_of(app).choices.switches == (("norm", "layernorm"),)
+    prediction, tensors = app.dataframe
+    assert {"layers.0.norm1.bias", "layers.0.norm1.mean_square"} <= set(tensors.value["name"])
+    assert prediction.value["token"].iloc[0] == "mats · 90"
+    app.button(key="combination_nanochat").click().run()
+    assert dict(state_of(app).choices.switches)["qk_norm"] is True
+    assert app.segmented_control(key="arch_norm_en").value == "rmsnorm"
+    app.switch_page(page_of("scores")).run()
+    assert "half" in state_of(app).model.config.rope_pairing
+    (notice,) = app.sidebar.info
+    assert say("en", "arch_qk_norm") in notice.value
+    app.sidebar.button(key="sidebar_own_architecture").click().run()
+    assert state_of(app).choices.switches == ()
+    assert not app.sidebar.info
+    app.switch_page(page_of("switchboard")).run()
+    assert app.segmented_control(key="arch_qk_norm_en").value == "off"
+    assert app.segmented_control(key="arch_norm_placement_en").disabled is False
+    app.segmented_control(key="arch_norm_en").set_value("none").run()
+    assert app.segmented_control(key="arch_norm_placement_en").disabled is True
+
+
+def test_a_link_to_a_switched_model_shows_its_switches() -> None:
+    app = opened(lang="zh", preset="today", arch="positions-rope.bias-off")
+    app.switch_page(page_of("switchboard")).run()
+    assert not app.exception
+    assert app.segmented_control(key="arch_positions_zh").value == "rope"
+    assert app.segmented_control(key="arch_bias_zh").value == "off"
+    assert say("zh", "arch_positions") in app.sidebar.info[0].value

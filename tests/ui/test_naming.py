@@ -34,6 +34,10 @@ def test_short_names_of_one_layer_are_distinct() -> None:
     ("layers.0.mlp.output", "mlp"), ("layers.0.attention.weights", "weights"), ("final_norm.output", "norm"),
     ("logits", "logits"), ("probabilities", "logits"), ("norm_epsilon", "norm"), ("input_ids", "none"),
     ("layers.0.norm1.weight", "norm"), ("layers.1.norm2.weight", "norm"), ("lm_head.weight", "logits"),
+    ("embedding.sum", "stream"), ("position_embedding.weight", "stream"), ("layers.0.residual2", "stream"),
+    ("layers.0.attention.bq", "q"), ("layers.0.attention.bk", "k"), ("layers.0.attention.bo", "v"),
+    ("layers.0.attention.q_norm.output", "q"), ("layers.0.attention.dropped", "v"), ("layers.0.mlp.b_up", "mlp"),
+    ("layers.0.norm1.variance", "norm"), ("final_norm.bias", "norm"), ("logits.uncapped", "logits"),
 ])
 def test_one_hue_for_each_family(tensor: str, hue: str) -> None:
     assert naming.hue(tensor) == hue
@@ -112,12 +116,36 @@ def test_pairs_in_words(pairing: str, text: str) -> None:
 
 @pytest.mark.parametrize("preset", presets.NAMES)
 def test_labels_on_an_axis_are_never_alike(preset: str) -> None:
-    text = {"cats": "on on 255 0", "scratch": "red red fox red"}[preset]
+    text = {"cats": "on on 255 0", "today": "天天 50256 0", "scratch": "red red fox red"}[preset]
     state = reader(preset=preset, text=text)
     for tensor in state.trace.values():
         by_axis = naming.axis_labels(state.model, state.ids, tensor)
         assert [len(labels) for labels in by_axis] == [*tensor.shape]
         assert [len({*labels}) for labels in by_axis] == [*tensor.shape]
+
+
+def test_rows_of_a_position_table_are_places_and_not_tokens() -> None:
+    state = reader(preset="today")
+    table, rows = (state.trace[f"position_embedding.{part}"] for part in ("weight", "output"))
+    assert naming.shape_text(table) == "[max_positions, C] = [32, 12]"
+    assert naming.axes(table) == ("table_position", "feature")
+    assert naming.axis_labels(state.model, state.ids, table)[0] == [str(place) for place in range(32)]
+    assert naming.cell_title(state.model, state.ids, table, "position_embedding.weight", (31, 0)) == (
+        "position_embedding.weight[31, c0]"
+    )
+    assert naming.shape_text(rows) == "[T, C] = [5, 12]"
+    assert naming.cell_title(state.model, state.ids, rows, "position_embedding.output", (2, 0)) == (
+        "position_embedding.output[2:天, c0]"
+    )
+
+
+def test_positions_that_a_cache_holds_have_their_number() -> None:
+    state = reader(text="on")
+    assert naming.cell_label(state.model, state.ids, "key", 0) == "on"
+    assert naming.cell_label(state.model, state.ids, "key", 3) == "3"
+    scores = reader(text="Cats sit on").trace["layers.0.attention.scores"]
+    title = naming.cell_title(state.model, state.ids, scores, "layers.0.attention.scores", (0, 0, 0, 2))
+    assert title == "L1·scores[h0, on, 2]"
 
 
 def test_a_token_without_a_word_is_its_number() -> None:

@@ -6,6 +6,7 @@ import ast
 import re
 import string
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from math import inf, nan
 from pathlib import Path
@@ -13,8 +14,11 @@ from pathlib import Path
 import pytest
 
 from engine import EditError, GlassboxError, InputError, presets
-from tests.ui.support import ROOT, reader
+from engine.explain import LEAVES
+from engine.operations import OPERATIONS
+from tests.ui.support import ROOT
 from ui.explanation import SPECIFIC
+from ui.switches import FIELDS
 from ui.text import (
     BOARD_LABELS,
     LANGUAGE_NAMES,
@@ -28,12 +32,13 @@ from ui.text import (
     short,
     visible,
 )
+from ui.wording import traits
 
 # raised only where a caller brings a configuration, parameters, ids or sampling settings of their own, as no
 # reader can: the app's models are presets, and what is typed is text
 OUT_OF_REACH = {
-    "no_tokenizer", "not_ids", "size", "heads_do_not_divide", "odd_head_size", "choice", "positive", "parameter_names",
-    "parameter_shape", "parameter_value", "max_positions", "dropout", "temperature", "top_k", "top_p",
+    "no_tokenizer", "not_ids", "size", "heads_do_not_divide", "choice", "positive", "parameter_names",
+    "parameter_shape", "parameter_value", "dropout", "temperature", "top_k", "top_p",
 }
 SCRIPTS = sorted((ROOT / "assets" / "board").glob("*.js"))
 ENGINE = sorted((ROOT / "engine").glob("*.py"))
@@ -92,6 +97,11 @@ def test_chinese_labels_are_chinese() -> None:
     assert same <= {
         "delta", "head", "head_number", "axis_batch", "axis_head", "axis_query", "axis_key", "flow_attention",
         "flow_embedding", "flow_lm_head", "flow_mlp", "flow_norm1", "flow_norm2", "stage_embedding",
+        "flow_layernorm", "flow_rmsnorm", "flow_gelu_tanh", "flow_relu", "flow_relu_squared",
+        "arch_activation_relu", "arch_activation_relu_squared", "arch_norm_layernorm", "arch_norm_rmsnorm",
+        "arch_positions_rope", "arch_scale_scores", "arch_logit_soft_cap_1", "arch_logit_soft_cap_15",
+        "arch_logit_soft_cap_30", "combination_gpt2", "combination_llama", "combination_nanochat", "column_token",
+        "cost_token",
     }
 
 
@@ -131,14 +141,24 @@ def test_every_key_is_used_somewhere() -> None:
                 case ast.JoinedStr([ast.Constant(str(start)), *_]) if re.match(r"[a-z]{3,}_", start):
                     patterns.add(pattern(node))
     exact = {*literals, *BOARD_LABELS, *error_keys(), *explanation_keys()}
-    # a model's own sentence after a note is found by the note's key and the preset's name
-    exact |= {f"{key}_{preset}" for key in literals if key.startswith("note_") for preset in presets.NAMES}
+    # a sentence for some models only is found by the note's key and what is special about them
+    ends = {*presets.NAMES, *every_trait()}
+    exact |= {f"{key}_{end}" for key in literals if key.startswith("note_") for end in ends}
     free = [each for each in patterns if not each.startswith(("error_", "explain_"))]
     unused = [
         key for key in catalogue("en")
         if key not in exact and not any(re.fullmatch(each, key) for each in free)
     ]
     assert unused == []
+
+
+def every_trait() -> set[str]:
+    """What an architecture may be like, in the words of `wording.traits`."""
+    own = presets.load("cats").config
+    return {
+        trait for field, values in FIELDS.items() for value in values
+        for trait in traits(replace(own, max_positions=32, **{field: value}))  # type: ignore[arg-type]
+    }
 
 
 def raised() -> dict[str, list[set[str]]]:
@@ -164,14 +184,22 @@ def error_keys() -> set[str]:
 
 
 def explanation_keys() -> set[str]:
-    """One for each operation that a trace of a lesson has, unnamed steps included."""
-    traces = [reader().trace, reader(preset="scratch", pairing="half").trace]
-    nodes = [node for trace in traces for node in trace.recording.plan.nodes]
-    operations = {node.operation for node in nodes} - {"rotate"}
-    turns = {f"rotate_{node.attributes['pairing']}" for node in nodes if node.operation == "rotate"}
-    return {f"explain_{each}" for each in {
-        *operations, *turns, "override", "empty_row", *(f"{op}_{name}" for op, name in SPECIFIC),
-    }}
+    """One for each operation and kind of leaf, for what some of them mean in some tensors, and for cases of them."""
+    own = {"override", "empty_row", "omitted", "rotate_interleaved", "rotate_half"}
+    return {f"explain_{each}" for each in {*OPERATIONS, *LEAVES, *SPECIFIC.values(), *own, *cases()} - {"rotate"}}
+
+
+def cases() -> set[str]:
+    """What the panel's code decides to say of an operation by its operands."""
+    found = set[str]()
+    for name in ("explanation", "ranking_words"):
+        for node in ast.walk(tree(ROOT / "ui" / f"{name}.py")):
+            if isinstance(node, ast.Return) and node.value is not None:
+                found |= {
+                    str(each.value) for each in ast.walk(node.value)
+                    if isinstance(each, ast.Constant) and f"explain_{each.value}" in catalogue("en")
+                }
+    return found
 
 
 def test_every_error_has_words_made_of_what_it_knows() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import inf, nan
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -59,7 +61,9 @@ def test_arrays_that_are_shared_need_no_comparing() -> None:
 
 def test_a_view_has_all_that_decides_a_frame() -> None:
     state = reader(preset="scratch", language="zh", seed=7, pairing="half", layer=1, head=1, rows=(3,), text="red fox")
-    assert board.view(state) == View("zh", "scratch", 7, "half", (0, 2), 1, 1, (3,))
+    assert board.view(state) == View(
+        "zh", "scratch", 7, (("rope_pairing", "half"),), (0, 2), 1, 1, (3,), "overview",
+    )
     assert board.view(state).baseline is state.baseline
 
 
@@ -74,11 +78,11 @@ def test_the_letters_of_the_article(preset: str, sizes: dict[str, int]) -> None:
 
 
 def test_a_situation_is_looked_up_once_for_each_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, int, str, str]] = []
+    asked: list[tuple[object, ...]] = []
 
-    def counted(*key: str) -> Situation:
-        asked.append(key)  # type: ignore[arg-type]
-        return look_up(*key)  # type: ignore[arg-type]
+    def counted(*key: Any) -> Situation:
+        asked.append(key)
+        return look_up(*key)
 
     look_up = states.situation
     monkeypatch.setattr(states, "situation", counted)
@@ -90,12 +94,12 @@ def test_a_situation_is_looked_up_once_for_each_change(monkeypatch: pytest.Monke
         send(state, kind, **event)
     assert state.situation is first
     assert (state.model, state.ids, state.baseline) == (first.model, first.ids, first.baseline)
-    assert asked == [("cats", 1, "interleaved", "Cats sit on")]
+    assert asked == [("cats", 1, (), "Cats sit on", "overview")]
     send(state, "text", value="sit on")
-    assert (state.ids, state.situation.key) == ((45, 78), ("cats", 1, "interleaved", "sit on"))
+    assert (state.ids, state.situation.key) == ((45, 78), ("cats", 1, (), "sit on", "overview"))
     state.switch_preset("scratch")
     state.choose(seed=2)
-    state.choose(pairing="half")
+    state.switch(rope_pairing="half")
     assert state.model.config.rope_pairing == "half"
     state.switch_preset("cats")
     assert state.ids == (45, 78)
@@ -113,9 +117,10 @@ def test_readers_who_see_the_same_share_model_and_baseline() -> None:
 def test_the_trace_follows_every_choice_that_it_depends_on() -> None:
     """Edits are kept, numbers are those of a run from nothing."""
     state = State(Choices(preset="scratch", text="red fox"), [(), (Edit(WQ, (0, 1), 0.5),)], 1)
-    for change in ({"seed": 9}, {"pairing": "half"}, {"text": "owl or fox"}, {"seed": 1}):
+    half = (("rope_pairing", "half"),)
+    for change in ({"seed": 9}, {"switches": half}, {"text": "owl or fox"}, {"seed": 1}):
         state.choose(**change)
-        full = run(runs.model("scratch", state.choices.seed, state.choices.pairing), [list(state.ids)],
+        full = run(runs.model("scratch", state.choices.seed, state.choices.switches), [list(state.ids)],
                    edits=state.edits)
         assert all(state.trace[name].data.tobytes() == full[name].data.tobytes() for name in full), change
 
@@ -123,5 +128,5 @@ def test_the_trace_follows_every_choice_that_it_depends_on() -> None:
 @pytest.mark.parametrize(("text", "code"), [("zebra", "unknown_word"), ("", "empty"), ("on " * 33, "too_long")])
 def test_a_sentence_that_cannot_be_read_has_no_situation(text: str, code: str) -> None:
     with pytest.raises(InputError) as raised:
-        states.situation("cats", 1, "interleaved", text)
+        states.situation("cats", 1, (), text, "overview")
     assert raised.value.code == code

@@ -1,0 +1,29 @@
+"""What a number that steers a computation may be: an edit outside is refused instead of computed with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.errors import EditError
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """low ≤ value ≤ high, or low < value where `low` itself is left out; `whole` numbers only if so said."""
+
+    low: float
+    high: float
+    whole: bool = False
+    above: bool = False
+
+    def check(self, name: str, value: float) -> None:
+        """Raise `EditError` for a value that the tensor `name` cannot hold."""
+        if self.whole and value != int(value):
+            raise EditError("not_whole", f"{name}: {value} is not a whole number", name=name, value=f"{value:g}")
+        low, high, given = f"{self.low:g}", f"{self.high:g}", f"{value:g}"
+        if self.above and not self.low < value <= self.high:
+            raise EditError("not_above", f"{name}: {given} is not above {low} and at most {high}", name=name,
+                            value=given, low=low, high=high)
+        if not self.low <= value <= self.high:
+            raise EditError("out_of_bounds", f"{name}: {given} is outside {low}…{high}", name=name,
+                            value=given, low=low, high=high)

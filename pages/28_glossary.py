@@ -1,0 +1,5 @@
+"""Glossary: the terms of all lessons in both languages."""
+
+from ui import glossary
+
+glossary.show()

@@ -1,0 +1,57 @@
+"""What a teacher can leave out of a link, so that it hands out exactly one experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from ui.layout import Item, Optional, Section, Slider, Switch
+
+# where it stands on the page → what can be hidden there, as the address names it
+PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType({
+    "page": ("lessons", "model", "prose", "chart", "downloads"),
+    "strip": ("strip", "sentence", "prediction", "undo", "view", "layer", "snapshots", "language", "class"),
+    "board": ("editing", "controls", "explanation"),
+})
+NAMES = tuple(name for names in PLACES.values() for name in names)
+# event of the board → what it belongs to; what is not on the page is not carried out either
+_OWNERS: Mapping[str, str] = MappingProxyType({
+    "undo": "undo", "redo": "undo", "mode": "view", "text": "sentence", "language": "language", "layer": "layer",
+    "head": "layer", "go": "lessons", "snapshot": "snapshots", "forget": "snapshots", "restore": "snapshots",
+    "hand_out": "class", "cover": "controls",
+})
+
+
+def spread(hidden: Iterable[str]) -> frozenset[str]:
+    """The hidden names; a hidden strip takes along everything in it."""
+    names = frozenset(hidden)
+    return names | frozenset(PLACES["strip"]) if "strip" in names else names
+
+
+def parse(text: str) -> tuple[str, ...]:
+    """The names of an address, in the order of `NAMES`. Raises `ValueError` for one that there is not."""
+    asked = {name for name in text.split(".") if name}
+    if not asked <= set(NAMES):
+        raise ValueError(f"cannot hide {', '.join(sorted(asked.difference(NAMES)))}")
+    return tuple(name for name in NAMES if name in asked)
+
+
+def owner(event: Mapping[str, Any]) -> str:
+    """What the event of the board belongs to; nothing that can be hidden for most."""
+    if event["type"] in ("edit", "cancel") or (event["type"] == "reset" and "tensor" in event):
+        return "controls" if event.get("control") else "editing"
+    return "undo" if event["type"] == "reset" else _OWNERS.get(event["type"], "")
+
+
+def without_controls(sections: tuple[Section, ...]) -> tuple[Section, ...]:
+    """The sections of a board without the lesson's sliders and switches."""
+    return tuple(replace(part, items=_uncontrolled(part.items)) for part in sections)
+
+
+def _uncontrolled(items: tuple[Item, ...]) -> tuple[Item, ...]:
+    return tuple(
+        replace(item, items=_uncontrolled(item.items)) if isinstance(item, Optional) else item
+        for item in items if not isinstance(item, Slider | Switch)
+    )

@@ -1,0 +1,28 @@
+"""HTML that holds text as text: whatever is not markup already is escaped where it is put in."""
+
+from __future__ import annotations
+
+from html import escape
+
+
+class Markup(str):
+    """HTML that is safe to show."""
+
+    __slots__ = ()
+
+
+def tag(name: str, *content: str, css: str = "", **attributes: object) -> Markup:
+    """An element with that content; `css` is its class, and `_` in an attribute's name stands for `-`."""
+    given = {"class": css, **attributes}
+    written = "".join(f' {key.replace("_", "-")}="{escape(str(value))}"' for key, value in given.items() if value)
+    return Markup(f"<{name}{written}>{join(*content)}</{name}>")
+
+
+def join(*content: str) -> Markup:
+    """Pieces of text and of markup one after the other."""
+    return Markup("".join(piece if isinstance(piece, Markup) else escape(piece) for piece in content))
+
+
+def fill(template: str, **places: str) -> Markup:
+    """A sentence of the catalogue with text or markup in its `{places}`."""
+    return Markup(escape(template, quote=False).format(**{name: join(piece) for name, piece in places.items()}))
