@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from engine.recording import Recording
 
 ROW_AXES = ("batch", "position")
-# shared by all readers: about 20 MB at V = 50257
-MOST_PARTS = 48
+# shared by all readers: about 40 MB at V = 50257; the choosing lesson has two dozen before an edit and as many after
+MOST_PARTS = 96
 
 
 def whole(recording: Recording, slot: int, computed: bool = False) -> Array:

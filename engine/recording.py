@@ -53,7 +53,7 @@ class Recording:
         """The numbers of a slot at flat indices, row-major; nothing larger than these is made."""
         if slot in self.plan.deferred:
             return deferred.take(self, slot, flat)
-        return self.values[slot].take(flat)
+        return np.asarray(self.values[slot].take(flat))
 
     def row(self, slot: int, batch: int, position: int) -> Array:
         """The numbers [...] of a tensor [batch, position, ...] at one position."""

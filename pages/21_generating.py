@@ -1,7 +1,7 @@
 """Lesson 21: generating text; the loop, and a key-value cache beside computing all anew."""
 
 from ui import lesson, loop_cards, rankings
-from ui.layout import KEY, QUERY, SCORES, Flow, Rows, grid, op, section
+from ui.layout import KEY, MASKED_SCORES, QUERY, Flow, Rows, grid, op, section
 
 ATTENTION = "layers.{layer}.attention."
 NEXT_DRAW = Rows("title_next_draw", (
@@ -13,7 +13,7 @@ lesson.show(
     section("section_loop", Flow("loop"), note="note_loop"),
     section(
         "section_cache", grid(QUERY, muted=True), op("sign_transposed"), grid(KEY, muted=True), op("→"),
-        grid(SCORES, muted=True), note="note_cache",
+        grid(MASKED_SCORES, muted=True), note="note_cache",
     ),
     section(
         "section_cache_values", grid(f"{ATTENTION}weights", muted=True), op("@"),

@@ -20,7 +20,7 @@ NAMES = tuple(name for names in PLACES.values() for name in names)
 _OWNERS: Mapping[str, str] = MappingProxyType({
     "undo": "undo", "redo": "undo", "mode": "view", "text": "sentence", "language": "language", "layer": "layer",
     "head": "layer", "go": "lessons", "snapshot": "snapshots", "forget": "snapshots", "restore": "snapshots",
-    "hand_out": "class", "cover": "controls",
+    "hand_out": "class", "cover": "controls", "cancel": "editing",
 })
 
 
@@ -40,9 +40,13 @@ def parse(text: str) -> tuple[str, ...]:
 
 def owner(event: Mapping[str, Any]) -> str:
     """What the event of the board belongs to; nothing that can be hidden for most."""
-    if event["type"] in ("edit", "cancel") or (event["type"] == "reset" and "tensor" in event):
-        return "controls" if event.get("control") else "editing"
-    return "undo" if event["type"] == "reset" else _OWNERS.get(event["type"], "")
+    match event["type"]:
+        case "edit":
+            return "controls" if event.get("control") else "editing"
+        case "reset":
+            return "editing" if "tensor" in event else "undo"
+        case kind:
+            return _OWNERS.get(kind, "")
 
 
 def without_controls(sections: tuple[Section, ...]) -> tuple[Section, ...]:

@@ -98,7 +98,7 @@ def _edited(frame: Frame, state: State, trace: Trace) -> dict[str, list[int]]:
 def _names(frame: Frame, state: State, trace: Trace, baseline: Trace) -> dict[int, str]:
     """The tokens whose ids stand in the grids, by id."""
     ids = {
-        token for grid in frame.grids for name, flat in grid.parts if naming.is_token(name)
+        token for grid in frame.grids for name, (_, flat) in grid.by_tensor.items() if naming.is_token(name)
         for run in (trace, baseline) for token in run[name].take(flat).tolist()
     }
     return {int(token): naming.token_label(state.model, int(token)) for token in sorted(ids)}
@@ -168,9 +168,9 @@ def _strip(state: State, frame: Frame, trace: Trace, baseline: Trace) -> dict[st
 
 def _candidates(state: State, trace: Trace, baseline: Trace) -> list[dict[str, Any]]:
     """The leading next tokens before and after, and the preset's own candidates."""
-    last = len(state.ids) - 1
-    now, before = (run["logits"].row(0, last) for run in (trace, baseline))
-    odds, odds_before = (run["probabilities"].row(0, last) for run in (trace, baseline))
+    (now, before), (odds, odds_before) = (
+        _last_rows(trace[name], baseline[name], len(state.ids) - 1) for name in ("logits", "probabilities")
+    )
     ranked = leading(now, SHOWN_CANDIDATES)
     leader = ranked[0]
     named = list(presets.CANDIDATES[state.choices.preset])
@@ -185,6 +185,12 @@ def _candidates(state: State, trace: Trace, baseline: Trace) -> list[dict[str, A
         }
         for token in shown[:max(SHOWN_CANDIDATES, len(named))]
     ]
+
+
+def _last_rows(now: Tensor, before: Tensor, last: int) -> tuple[Array, Array]:
+    """The last position's row of both runs; what they share is not computed for the second."""
+    row = before.row(0, last)
+    return (row if now.shares(before) else now.row(0, last)), row
 
 
 def _first_changed(trace: Trace, baseline: Trace) -> str | None:

@@ -53,7 +53,10 @@ class ResolvedGrid:
         """For each tensor, which cells of the grid it fills and with which of its own, so that it is read once."""
         names = np.repeat([name for name, _ in self.parts], [len(flat) for _, flat in self.parts])
         flats = np.concatenate([flat for _, flat in self.parts])
-        return {name: (places := np.flatnonzero(names == name), flats[places]) for name, _ in self.parts}
+        return {
+            name: (places := np.flatnonzero(names == name), flats[places])
+            for name in dict.fromkeys(name for name, _ in self.parts)
+        }
 
     def numbers(self, trace: Trace) -> Array:
         """The numbers of the grid in a trace, row-major."""
@@ -71,7 +74,7 @@ class ResolvedGrid:
 
     def shares_arrays(self, trace: Trace, other: Trace) -> bool:
         """Whether both traces hold the very same arrays, so that nothing needs comparing."""
-        return all(trace[name].shares(other[name]) for name, _ in self.parts)
+        return all(trace[name].shares(other[name]) for name in self.by_tensor)
 
 
 def encode(numbers: Array) -> str:

@@ -115,12 +115,6 @@ function openCellField(board, cell, firstCharacter = null) {
   if (firstCharacter === null) input.select();
 }
 
-/** Whether a cell holds a count, a seed or a token id. */
-function isWhole({ grid, column }) {
-  const look = grid.lookOf(column);
-  return look.isInteger || look.hasNames;
-}
-
 function placeOver(input, td, scroller) {
   const cell = td.getBoundingClientRect();
   const frame = scroller.getBoundingClientRect();

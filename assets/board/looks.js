@@ -48,6 +48,12 @@ class Look {
   }
 }
 
+/** Whether a cell holds a count, a seed or a token id. */
+function isWhole({ grid, column }) {
+  const look = grid.lookOf(column);
+  return look.isInteger || look.hasNames;
+}
+
 function headerCell(scope, { text, sub }) {
   const header = element("th", "", text);
   header.scope = scope;

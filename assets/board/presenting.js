@@ -1,8 +1,9 @@
 // Presenting a lesson to a class: the prose part by part, then the board section by section.
 
-// the parts of the prose stand in blocks that hold no other block; cards are a lesson's own
+// the parts of the prose stand in blocks that hold no other block; cards and the switchboard are a lesson's own
 const STEPS = `.st-key-prose [data-testid="stVerticalBlock"]:not(:has([data-testid="stVerticalBlock"])),
-  [class*="st-key-card_"], .gb-board .gb-section, .stElementContainer:has(> [data-testid="stFullScreenFrame"] [data-testid="stPlotlyChart"])`;
+  .st-key-switchboard, .st-key-switchboard_report, [class*="st-key-card_"], .gb-board .gb-section,
+  .stElementContainer:has(> [data-testid="stFullScreenFrame"] [data-testid="stPlotlyChart"])`;
 const SHOWN = "data-glassbox-shown";
 // what has a use of its own for Escape
 const ESCAPABLE = `${TEXT_ENTRY}, form, dialog, .gb-menu, .gb-dock, .gb-table, [role=combobox], [role=option]`;

@@ -8,7 +8,8 @@ from tests.browser.conftest import Visit
 from tests.browser.support import ATTENTION, LANGUAGES, Reader, label, lesson_title
 
 TERMS = ".gb-terms tr:visible"
-LIT = "[...document.querySelectorAll('.gb-lit')].map((node) => node.querySelector('table')?.getAttribute('aria-label') ?? node.dataset.ref)"
+LIT = """[...document.querySelectorAll(".gb-lit")]
+  .map((node) => node.querySelector("table")?.getAttribute("aria-label") ?? node.dataset.ref)"""
 
 
 def open_glossary(reader: Reader, language: str) -> None:
@@ -62,7 +63,8 @@ def test_every_lesson_leads_to_the_glossary(reader: Reader, language: str) -> No
 def test_the_language_can_be_changed_in_the_glossary(reader: Reader) -> None:
     open_glossary(reader, "en")
     reader.in_strip(".gb-strip-lessons button").click()
-    reader.page.wait_for_function("(title) => document.querySelector('h1').innerText === title", arg=label("glossary", "zh"))
+    title = label("glossary", "zh")
+    reader.page.wait_for_function("(title) => document.querySelector('h1').innerText === title", arg=title)
     reader.page.wait_for_function("document.querySelector('.gb-terms th').innerText === '张量'")
 
 

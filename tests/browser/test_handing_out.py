@@ -171,8 +171,9 @@ def test_on_a_phone(visit: Visit, language: str) -> None:
     phone.open("scores", lang=language)
     phone.in_strip(".gb-strip-more").tap()
     open_panel(phone, language)
-    panel = phone.page.locator(".gb-hand-out")
-    assert panel.evaluate("(panel) => panel.scrollWidth <= panel.clientWidth && panel.getBoundingClientRect().right <= innerWidth")
+    assert phone.page.locator(".gb-hand-out").evaluate(
+        "(panel) => panel.scrollWidth <= panel.clientWidth && panel.getBoundingClientRect().right <= innerWidth"
+    )
     assert scanned(phone) == [link(phone)]
     phone.page.get_by_role("button", name=label("close", language)).first.tap()
     phone.page.wait_for_function("!document.querySelector('.gb-hand-out[open]')")

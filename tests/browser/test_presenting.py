@@ -176,7 +176,10 @@ def test_motion(visit: Visit, motion: str) -> None:
     reader.page.evaluate("""() => {
       window.behaviors = [];
       const scroll = Element.prototype.scrollIntoView;
-      Element.prototype.scrollIntoView = function (given) { behaviors.push(given?.behavior); return scroll.call(this, given); };
+      Element.prototype.scrollIntoView = function (given) {
+        behaviors.push(given?.behavior);
+        return scroll.call(this, given);
+      };
     }""")
     reader.press("Space")
     reader.page.wait_for_function("window.behaviors.length > 0")

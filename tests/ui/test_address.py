@@ -47,8 +47,8 @@ def readers(draw: st.DrawFn) -> State:
     seed = draw(st.integers(0, presets.LARGEST_SEED))
     choices = Choices(
         language=draw(st.sampled_from(LANGUAGES)), preset=preset, text=text, seed=seed,
-        switches=settled(draw(st.sampled_from(SWITCHES)), presets.load(preset).config), layer=draw(st.integers(0, layers - 1)),
-        head=draw(st.integers(0, heads - 1)), mode=draw(st.sampled_from(MODES)),
+        switches=settled(draw(st.sampled_from(SWITCHES)), presets.load(preset).config),
+        layer=draw(st.integers(0, layers - 1)), head=draw(st.integers(0, heads - 1)), mode=draw(st.sampled_from(MODES)),
         rows=tuple(draw(st.lists(st.integers(0, vocabulary - 1), max_size=MOST_ROWS))),
     )
     state = State(choices)

@@ -10,6 +10,7 @@ from engine import Edit
 from tests.ui.support import alive, framed, lessons, reader, send
 from ui import hiding, navigation
 from ui.address import address, open_address
+from ui.events import HANDLERS
 from ui.layout import Slider, Switch, grid, op, optional, section
 from ui.state import State
 from ui.text import LANGUAGES, say
@@ -18,8 +19,10 @@ WQ = "layers.0.attention.Wq"
 EDIT = {"tensor": WQ, "index": [0, 1], "value": 0.5}
 # what can be hidden → an event of it, and what the event would change
 EVENTS: dict[str, list[tuple[str, dict[str, Any]]]] = {
-    "editing": [("edit", EDIT), ("edit", {**EDIT, "value": "-inf"})],
-    "controls": [("edit", {**EDIT, "control": True})],
+    "editing": [("edit", EDIT)],
+    "controls": [
+        ("edit", {**EDIT, "control": True}), ("cover", {"places": [[WQ, [0, None]]], "value": 0.5}),
+    ],
     "sentence": [("text", {"value": "sit on"})],
     "view": [("mode", {"value": "delta"})],
     "layer": [("layer", {"value": 1}), ("head", {"value": 1})],
@@ -36,7 +39,7 @@ def watched(state: State) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize(("name", "kind", "event"), [
-    (name, kind, event) for name, events in EVENTS.items() for kind, event in events if event.get("value") != "-inf"
+    (name, kind, event) for name, events in EVENTS.items() for kind, event in events
 ])
 def test_what_is_hidden_does_nothing(name: str, kind: str, event: dict[str, Any]) -> None:
     free, bound = reader("scores"), reader("scores", hidden=(name,))
@@ -58,12 +61,15 @@ def test_hidden_undo(kind: str, event: dict[str, Any]) -> None:
     assert (state.edits, state.cursor) == ((Edit(WQ, (0, 1), 0.5),), 1)
 
 
-def test_resets_belong_to_what_made_the_edit() -> None:
-    for kind, event in (("reset", {"tensor": WQ}), ("reset", {"tensor": WQ, "index": [0, 1]})):
-        for name, extra in (("editing", {}), ("controls", {"control": True})):
-            assert hiding.owner({"type": kind, **event, **extra}) == name
+def test_a_reset_belongs_to_the_cells_or_to_the_strip() -> None:
+    assert hiding.owner({"type": "reset", "tensor": WQ}) == "editing"
+    assert hiding.owner({"type": "reset", "tensor": WQ, "index": [0, 1]}) == "editing"
     assert hiding.owner({"type": "reset"}) == "undo"
-    assert hiding.owner({"type": "select", "tensor": WQ}) == ""
+
+
+def test_every_event_of_the_board_can_be_hidden_or_is_always_there() -> None:
+    always = {kind for kind in HANDLERS if kind != "reset" and not hiding.owner({"type": kind})}
+    assert always == {"select", "unselect", "text_cancel", "rows", "dismiss", "present", "open"}
 
 
 def test_sliders_work_where_cells_do_not() -> None:

@@ -95,13 +95,14 @@ def test_chinese_labels_are_chinese() -> None:
     """But for those that are names, signs or letters in any language."""
     same = {key for key, words in catalogue("zh").items() if words == catalogue("en")[key]}
     assert same <= {
-        "delta", "head", "head_number", "axis_batch", "axis_head", "axis_query", "axis_key", "flow_attention",
-        "flow_embedding", "flow_lm_head", "flow_mlp", "flow_norm1", "flow_norm2", "stage_embedding",
-        "flow_layernorm", "flow_rmsnorm", "flow_gelu_tanh", "flow_relu", "flow_relu_squared",
-        "arch_activation_relu", "arch_activation_relu_squared", "arch_norm_layernorm", "arch_norm_rmsnorm",
-        "arch_positions_rope", "arch_scale_scores", "arch_logit_soft_cap_1", "arch_logit_soft_cap_15",
-        "arch_logit_soft_cap_30", "combination_gpt2", "combination_llama", "combination_nanochat", "column_token",
-        "cost_token",
+        "arch_activation_relu", "arch_activation_relu_squared", "arch_logit_soft_cap_1", "arch_logit_soft_cap_15",
+        "arch_logit_soft_cap_30", "arch_norm_layernorm", "arch_norm_rmsnorm", "arch_positions_rope",
+        "arch_scale_scores", "axis_batch", "axis_head", "axis_key", "axis_query", "chart_layer_norm",
+        "chart_positions_rope", "chart_rms_norm", "column_token", "combination_gpt2", "combination_llama",
+        "combination_nanochat", "cost_token", "delta", "flow_attention", "flow_embedding", "flow_gelu_tanh",
+        "flow_layernorm", "flow_lm_head", "flow_mlp", "flow_norm1", "flow_norm2", "flow_relu", "flow_relu_squared",
+        "flow_rmsnorm", "head", "head_number", "line_relu", "line_relu_squared", "slider_x", "stage_embedding",
+        "title_inference",
     }
 
 

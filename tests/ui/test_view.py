@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import inf, nan
-
 from typing import Any
 
 import numpy as np
