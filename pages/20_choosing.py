@@ -3,17 +3,6 @@
 from ui import lesson, rankings, token_charts
 from ui.layout import Rows, grid, optional, section
 
-DRAWS = 20
-
-
-def draws(first: int, last: int) -> Rows:
-    """The numbers u of some draws, and the tokens that they drew."""
-    return Rows("title_draws", tuple(
-        (f"{draw + 1}", (grid("choosing.u", draw=draw), grid("choosing.drawn", draw=draw)))
-        for draw in range(first, last)
-    ), axis="axis_draw", columns=("u", "column_token"), column_axis="quantity", looks=True)
-
-
 lesson.show(
     "choosing",
     section(
@@ -34,6 +23,6 @@ lesson.show(
             column_axis="quantity", looks=True)),
         note="note_ranking",
     ),
-    section("section_draws", draws(0, DRAWS // 2), draws(DRAWS // 2, DRAWS), note="note_draws"),
+    section("section_draws", *rankings.draws(), note="note_draws"),
     chart=token_charts.draws,
 )

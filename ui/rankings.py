@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.programs.choosing import LEADING
+from engine.programs.choosing import DRAWS, LEADING
 from ui.layout import Rows, Slider, grid
 
 SLIDERS = (
@@ -22,3 +22,15 @@ def ranking(title: str, columns: tuple[tuple[str, str], ...]) -> Rows:
     return Rows(title, tuple(
         (str(rank + 1), tuple(grid(f"choosing.{name}", rank=rank) for _, name in columns)) for rank in range(LEADING)
     ), axis="axis_rank", columns=tuple(label for label, _ in columns), column_axis="quantity", looks=True)
+
+
+def draws() -> tuple[Rows, Rows]:
+    """The numbers u of all draws, and the tokens that they drew, as two tables."""
+    return _draws(range(DRAWS // 2)), _draws(range(DRAWS // 2, DRAWS))
+
+
+def _draws(numbers: range) -> Rows:
+    return Rows("title_draws", tuple(
+        (f"{number + 1}", (grid("choosing.u", draw=number), grid("choosing.drawn", draw=number)))
+        for number in numbers
+    ), axis="axis_draw", columns=("u", "column_token"), column_axis="quantity", looks=True)

@@ -29,6 +29,10 @@ LESSONS = (
 )
 # every page that has an address of its own
 PAGES = (*(re.sub(r"^\d+_", "", path.stem) for path in sorted((ROOT / "pages").glob("*.py"))), "glossary")
+OTHER_LESSONS = (
+    "tokens", "positions", "layernorm", "gelu", "dropout", "block", "choosing", "generating",
+    "linear", "attention_linear", "why_residuals", "why_sqrt", "why_layers", "switchboard",
+)
 LANGUAGES = ("en", "zh")
 ATTENTION = "layers.0.attention"
 # what is waited for takes tens of milliseconds; this is for a machine with many other things to do

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.browser.conftest import Visit
-from tests.browser.support import ATTENTION, BUILD, LANGUAGES, LESSONS, Json, Reader, label, lesson_title
+from tests.browser.support import ATTENTION, BUILD, LANGUAGES, LESSONS, OTHER_LESSONS, Json, Reader, label, lesson_title
 
 SCREENSHOTS = BUILD / "screenshots"
 WIDTHS = (1440, 390)
@@ -141,11 +141,56 @@ def test_lesson(visit: Visit, lesson: str, language: str) -> None:
     assert re.fullmatch(
         rf"{label('next_token', language)} mats 0\.9073 \(0\.96\s?%\)", reader.in_strip(".gb-prediction").inner_text()
     )
+    assert shown_numbers(reader, PRINTED[lesson]) == PRINTED[lesson]
+    assert_readable(reader, f"{lesson}-{language}")
+
+
+# What the second article prints, to its digits: rows of embeddings, the query, scores, probabilities.
+TODAY = {
+    "embedding": {
+        ("embedding.weight", "1024"): "0.1000 −0.2000 0.3000", ("embedding.weight", "2048"): "0.4000 0.1000 −0.5000",
+        ("embedding.weight", "3072"): "0.2000 0.7000 0.1000", ("embedding.weight", "4096"): "−0.3000 0.5000 0.2000",
+    },
+    "block": {
+        (f"{ATTENTION}.scores", "0,0,0"): "2.3000", (f"{ATTENTION}.scores", "0,0,1"): "0.5000 3.1000",
+        (f"{ATTENTION}.scores", "0,0,2"): "0.1000 2.2000 1.8000",
+        (f"{ATTENTION}.scores", "0,0,3"): "0.2000 1.1000 2.0000 2.5000",
+        (f"{ATTENTION}.scores", "0,0,4"): "0.3000 0.8000 0.9000 1.2000 1.5000",
+        (f"{ATTENTION}.weights", "0,0,4"): "0.0976 0.1608 0.1778 0.2399 0.3239",
+        (f"{ATTENTION}.q", "0,4"): "0.8000 0.1000",
+        ("probabilities", "0,4,5120"): "0.8500", ("probabilities", "0,4,6144"): "0.1000",
+        ("probabilities", "0,4,7168"): "0.0200",
+    },
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("lesson", OTHER_LESSONS)
+def test_other_lesson(visit: Visit, lesson: str, language: str) -> None:
+    """The same for the second article's lessons and the labs, with its own model."""
+    reader = visit(color_scheme="light")
+    reader.open(lesson, lang=language, preset="today")
+    assert reader.page.inner_text("h1") == lesson_title(lesson, language)
+    assert reader.page.locator("h5").count() >= len(PARTS)
+    assert reader.tokens == ["今 1024", "天 2048", "天 2048", "气 3072", "真 4096"]
+    prediction = reader.in_strip(".gb-prediction").inner_text()
+    assert re.fullmatch(rf"{label('next_token', language)} 好 \d+\.\d{{4}} \(85\.00\s?%\)", prediction)
+    printed = TODAY.get(lesson, {})
+    assert shown_numbers(reader, printed) == printed
+    assert_readable(reader, f"{lesson}-{language}")
+
+
+@pytest.mark.parametrize("lesson", TODAY)
+def test_numbers_of_the_second_article(reader: Reader, lesson: str) -> None:
+    reader.open(lesson, preset="today")
+    assert shown_numbers(reader, TODAY[lesson]) == TODAY[lesson]
+
+
+def assert_readable(reader: Reader, name: str) -> None:
+    """No stray words, sound structure, no scrolling sideways, enough contrast; a picture of each look."""
     assert leftovers(reader) == []
-    assert shown_numbers(reader, lesson) == PRINTED[lesson]
     assert reader.message() is None
     assert faults_of_structure(reader) == []
-
     for scheme in SCHEMES:
         reader.page.emulate_media(color_scheme=scheme)
         reader.page.wait_for_function(
@@ -155,19 +200,19 @@ def test_lesson(visit: Visit, lesson: str, language: str) -> None:
         for width in WIDTHS:
             reader.page.set_viewport_size({"width": width, "height": 900})
             assert sideways(reader) == []
-            screenshot(reader, f"{lesson}-{language}-{scheme}-{width}", width)
+            screenshot(reader, f"{name}-{scheme}-{width}", width)
         # colours on their way from one theme to the other are no colours of the design
         reader.page.wait_for_function("document.getAnimations().every((each) => each.playState !== 'running')")
         assert faint_texts(reader) == []
 
 
-def shown_numbers(reader: Reader, lesson: str) -> Json:
+def shown_numbers(reader: Reader, printed: dict[tuple[str, str], str]) -> Json:
     """What the page shows in the places of the article's numbers."""
     texts = dict(reader.page.eval_on_selector_all(
         "td[data-ref]", "(cells) => cells.map((td) => [td.dataset.ref, td.innerText])"
     ))
     shown = {}
-    for (tensor, start), numbers in PRINTED[lesson].items():
+    for (tensor, start), numbers in printed.items():
         whole = f"{tensor}[{start}]"
         count = len(numbers.split())
         references = [whole] if whole in texts else [
