@@ -58,7 +58,7 @@ class Recording:
     def row(self, slot: int, batch: int, position: int) -> Array:
         """The numbers [...] of a tensor [batch, position, ...] at one position."""
         if slot in self.plan.deferred:
-            return deferred.part(self, slot, (batch, position))[0, 0]
+            return np.asarray(deferred.part(self, slot, (batch, position))[0, 0])
         return np.asarray(self.values[slot][batch, position])
 
     def number(self, slot: int, index: Index, computed: bool = False) -> float:

@@ -9,7 +9,6 @@ import pytest
 
 from engine import Edit, Model, Trace, gradient, presets, run
 from engine.config import ACTIVATIONS, NORMS, PLACEMENTS, POSITIONS
-from engine.errors import ConfigError
 from engine.programs import of
 from engine.variants import variant
 from tests.engine.support import assert_explained, slope
@@ -38,10 +37,7 @@ def variants() -> Iterator[tuple[str, dict[str, object]]]:
 @pytest.mark.parametrize(("preset", "changes"), [*variants()])
 def test_without_activations_it_is_the_model_that_has_none(preset: str, changes: dict[str, object]) -> None:
     """The second model of the program, against the forward pass of a model configured so; every switch."""
-    try:
-        model = variant(presets.load(preset), **changes)
-    except ConfigError:
-        pytest.skip("choices that do not go together")
+    model = variant(presets.load(preset), **changes)
     trace = traced(model, presets.SENTENCES[preset])
     without = run(variant(model, activation="none"), presets.SENTENCES[preset])
     last = trace.ids.shape[1] - 1

@@ -156,5 +156,10 @@ def addresses(grid: dict[str, Any]) -> list[Cell]:
 
 def numbers_at(trace: Trace, cells: list[Cell]) -> Numbers:
     """The numbers of a trace at those places."""
-    arrays = {name: trace[name].data for name, _ in cells}
-    return np.array([arrays[name][index] for name, index in cells], dtype=np.float64)
+    found = np.empty(len(cells))
+    for name in dict.fromkeys(name for name, _ in cells):
+        here = [place for place, (other, _) in enumerate(cells) if other == name]
+        shape = trace[name].shape
+        flat = [int(np.ravel_multi_index(cells[place][1], shape)) if shape else 0 for place in here]
+        found[here] = trace[name].take(np.array(flat))
+    return found
