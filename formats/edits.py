@@ -37,6 +37,10 @@ LAYER_NAMES = (
     "residual1", "norm2.weight", "norm2.mean_square", "norm2.rms", "norm2.normalized",
     "norm2.output", "mlp.W_up", "mlp.up", "mlp.activation", "mlp.W_down", "mlp.output", "output",
     "attention.row_sums",
+    "norm1.bias", "norm1.mean", "norm1.centered", "norm1.variance", "norm1.std",
+    "norm2.bias", "norm2.mean", "norm2.centered", "norm2.variance", "norm2.std",
+    "attention.bq", "attention.bk", "attention.bv", "attention.bo", "mlp.b_up", "mlp.b_down",
+    "attention.q_norm.output", "attention.k_norm.output", "residual2", "layernorm.bias",
 )
 MODEL_NAMES = (
     "embedding.weight", "embedding.output", "norm_epsilon", "rope.positions", "rope.frequencies",
@@ -54,6 +58,13 @@ MODEL_NAMES = (
       for step in ("max", "shifted", "exp", "sum")),
     *(f"scaled.{path}.probabilities.{step}" for path in ("with_norm", "without_norm")
       for step in ("max", "shifted", "exp", "sum")),
+    "position_embedding.weight", "position_embedding.output", "embedding.sum", "final_norm.bias",
+    "final_norm.mean", "final_norm.centered", "final_norm.variance", "final_norm.std", "logits.uncapped",
+    *(f"choosing.{name}" for name in ("temperature", "top_k", "top_p", "seed")),
+    "positions.rope.offset", "layernorm.stretch", "layernorm.shift", "layernorm.own.x", "gelu.own.x",
+    "dropout.p", "dropout.seed", "linear.a", "linear.b", "linear.k", "linear.W", "linear.bias",
+    "linear.layers.x", *(f"linear.layers.{name}" for name in ("W1", "W2", "W3", "relu", "gelu")),
+    "attention_linear.factor", "why_residuals.gain", "why_residuals.input", "why_sqrt.seed",
 )
 NAMED_IN_FULL = 255
 _MODEL_CODES = {name: code for code, name in enumerate(MODEL_NAMES)}

@@ -6,11 +6,13 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from engine import Tensor, Trace
+from engine.overlays import LARGE_TABLE
 
 
 def to_npz(trace: Trace) -> bytes:
@@ -22,7 +24,11 @@ def to_npz(trace: Trace) -> bytes:
 
 
 def to_json(trace: Trace) -> str:
-    """Every tensor with shape, axes, operation and numbers; null stands for −∞ and other non-numbers."""
+    """Every tensor with shape, axes, operation and numbers; null stands for −∞ and other non-numbers.
+
+    Of a tensor with more than 131 072 cells there is no `data`: as text it would take megabytes, and
+    seconds in which no other reader is served. The npz has it.
+    """
     return json.dumps({
         "input_ids": trace.ids.tolist(),
         "edits": [
@@ -32,7 +38,7 @@ def to_json(trace: Trace) -> str:
         "tensors": {
             name: {
                 "shape": list(tensor.shape), "axes": list(tensor.axes), "op": tensor.op,
-                "data": _nested(tensor.data.tolist()),
+                **({"data": _nested(tensor.data.tolist())} if prod(tensor.shape) <= LARGE_TABLE else {}),
             }
             for name, tensor in trace.items()
         },

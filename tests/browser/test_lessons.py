@@ -191,6 +191,8 @@ def assert_readable(reader: Reader, name: str) -> None:
     assert leftovers(reader) == []
     assert reader.message() is None
     assert faults_of_structure(reader) == []
+    reader.page.wait_for_function("""() => [...document.querySelectorAll("[data-testid=stPlotlyChart]")]
+      .every((chart) => chart.querySelector(".main-svg"))""")
     for scheme in SCHEMES:
         reader.page.emulate_media(color_scheme=scheme)
         reader.page.wait_for_function(

@@ -32,31 +32,37 @@ ALPHABET = string.ascii_letters + string.digits + "-_"
 
 # The codes that links in the world rely on: a name may be added behind these, none may move.
 FROZEN_LAYER_NAMES = """
-norm1.weight norm1.mean_square norm1.rms norm1.normalized norm1.output attention.Wq attention.Wk
-attention.Wv attention.Wo attention.q attention.k attention.v attention.q_heads attention.k_heads
-attention.v_heads attention.q_rotated attention.k_rotated attention.dot attention.scores
-attention.masked_scores attention.weights.max attention.weights.shifted attention.weights.exp
-attention.weights.sum attention.weights attention.head_output attention.merged attention.output
-residual1 norm2.weight norm2.mean_square norm2.rms norm2.normalized norm2.output mlp.W_up mlp.up
-mlp.activation mlp.W_down mlp.output output attention.row_sums
+    norm1.weight norm1.mean_square norm1.rms norm1.normalized norm1.output attention.Wq attention.Wk
+    attention.Wv attention.Wo attention.q attention.k attention.v attention.q_heads attention.k_heads
+    attention.v_heads attention.q_rotated attention.k_rotated attention.dot attention.scores
+    attention.masked_scores attention.weights.max attention.weights.shifted attention.weights.exp
+    attention.weights.sum attention.weights attention.head_output attention.merged attention.output residual1
+    norm2.weight norm2.mean_square norm2.rms norm2.normalized norm2.output mlp.W_up mlp.up mlp.activation
+    mlp.W_down mlp.output output attention.row_sums norm1.bias norm1.mean norm1.centered norm1.variance
+    norm1.std norm2.bias norm2.mean norm2.centered norm2.variance norm2.std attention.bq attention.bk
+    attention.bv attention.bo mlp.b_up mlp.b_down attention.q_norm.output attention.k_norm.output residual2
+    layernorm.bias
 """.split()
 FROZEN_MODEL_NAMES = """
-embedding.weight embedding.output norm_epsilon rope.positions rope.frequencies rope.offset
-rope.shifted rope.angles rope.cosines rope.sines sqrt_head_size causal_mask final_norm.weight
-final_norm.mean_square final_norm.rms final_norm.normalized final_norm.output lm_head.weight logits
-probabilities.max probabilities.shifted probabilities.exp probabilities.sum probabilities
-softmax_demo.small softmax_demo.factor softmax_demo.large softmax_demo.small_weights
-softmax_demo.large_weights contributions scaled.factor scaled.stream scaled.norm.output
-scaled.with_norm.logits scaled.with_norm.probabilities scaled.without_norm.logits
-scaled.without_norm.probabilities
-scaled.norm.mean_square scaled.norm.rms scaled.norm.normalized
-softmax_demo.small_weights.max softmax_demo.small_weights.shifted softmax_demo.small_weights.exp
-softmax_demo.small_weights.sum softmax_demo.large_weights.max softmax_demo.large_weights.shifted
-softmax_demo.large_weights.exp softmax_demo.large_weights.sum
-scaled.with_norm.probabilities.max scaled.with_norm.probabilities.shifted
-scaled.with_norm.probabilities.exp scaled.with_norm.probabilities.sum
-scaled.without_norm.probabilities.max scaled.without_norm.probabilities.shifted
-scaled.without_norm.probabilities.exp scaled.without_norm.probabilities.sum
+    embedding.weight embedding.output norm_epsilon rope.positions rope.frequencies rope.offset rope.shifted
+    rope.angles rope.cosines rope.sines sqrt_head_size causal_mask final_norm.weight final_norm.mean_square
+    final_norm.rms final_norm.normalized final_norm.output lm_head.weight logits probabilities.max
+    probabilities.shifted probabilities.exp probabilities.sum probabilities softmax_demo.small
+    softmax_demo.factor softmax_demo.large softmax_demo.small_weights softmax_demo.large_weights contributions
+    scaled.factor scaled.stream scaled.norm.output scaled.with_norm.logits scaled.with_norm.probabilities
+    scaled.without_norm.logits scaled.without_norm.probabilities scaled.norm.mean_square scaled.norm.rms
+    scaled.norm.normalized softmax_demo.small_weights.max softmax_demo.small_weights.shifted
+    softmax_demo.small_weights.exp softmax_demo.small_weights.sum softmax_demo.large_weights.max
+    softmax_demo.large_weights.shifted softmax_demo.large_weights.exp softmax_demo.large_weights.sum
+    scaled.with_norm.probabilities.max scaled.with_norm.probabilities.shifted scaled.with_norm.probabilities.exp
+    scaled.with_norm.probabilities.sum scaled.without_norm.probabilities.max
+    scaled.without_norm.probabilities.shifted scaled.without_norm.probabilities.exp
+    scaled.without_norm.probabilities.sum position_embedding.weight position_embedding.output embedding.sum
+    final_norm.bias final_norm.mean final_norm.centered final_norm.variance final_norm.std logits.uncapped
+    choosing.temperature choosing.top_k choosing.top_p choosing.seed positions.rope.offset layernorm.stretch
+    layernorm.shift layernorm.own.x gelu.own.x dropout.p dropout.seed linear.a linear.b linear.k linear.W
+    linear.bias linear.layers.x linear.layers.W1 linear.layers.W2 linear.layers.W3 linear.layers.relu
+    linear.layers.gelu attention_linear.factor why_residuals.gain why_residuals.input why_sqrt.seed
 """.split()
 
 # a busy machine is no failure

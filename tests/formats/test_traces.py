@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from engine import Edit, Model, Trace, programs, run
+from engine import Edit, Model, Trace, presets, programs, run
 from formats.traces import to_csv, to_json, to_npz
 
 Arrays = dict[str, NDArray[Any]]
@@ -86,6 +86,17 @@ def test_json_lists_the_edits(edited: Trace) -> None:
         {"name": "layers.0.attention.Wq", "index": [0, [None, None, None]], "value": 1 / 3},
         {"name": "layers.1.attention.masked_scores", "index": [0, 0, 2, 1], "value": None},
     ]
+
+
+def test_a_large_vocabulary_is_left_to_the_archive() -> None:
+    trace = run(presets.load("today"), "今天天气真")
+    written = strict(to_json(trace))["tensors"]
+    assert list(written) == list(trace)
+    assert {name for name, tensor in written.items() if "data" not in tensor} == {
+        "embedding.weight", "lm_head.weight", "logits", "probabilities", "probabilities.shifted", "probabilities.exp",
+    }
+    with np.load(io.BytesIO(to_npz(trace)), allow_pickle=False) as stored:
+        assert stored["probabilities"][0, 4, [5120, 6144, 7168]] == pytest.approx([0.85, 0.10, 0.02], abs=1e-12)
 
 
 def test_json_stays_strict_when_numbers_run_over(cats: Model) -> None:
