@@ -169,3 +169,22 @@ def test_e11_the_mask_is_added_before_softmax() -> None:
     trace = run(model_with(hidden_size=4), [0, 1, 2], edits=edits)
     assert trace[f"{ATTENTION}.masked_scores"].data[0, 0, 1].tolist() == [1, 2, -inf]
     close(trace[f"{ATTENTION}.weights"].data[0, 0, 1], [0.26894142, 0.73105858, 0])
+
+
+@pytest.mark.parametrize(("placement", "expected"), [
+    ("pre", [-1.68327084, 1.10557639, 3.89442361, 6.68327084]),
+    ("post", [-1.34164019, -0.4472134, 0.4472134, 1.34164019]),
+])
+def test_e09_the_norm_before_or_after_the_sublayer(placement: str, expected: list[float]) -> None:
+    """f(u) = 2u as an MLP, relu(u) − relu(−u) doubled; attention adds nothing to x = [1, 2, 3, 4]."""
+    identity = np.eye(4)
+    ours = {
+        f"{ATTENTION}.Wo": np.zeros((4, 4)), "layers.0.mlp.W_up": np.hstack([identity, -identity]),
+        "layers.0.mlp.W_down": 2 * np.vstack([identity, -identity]),
+    }
+    zeros = {f"{norm}.bias": np.zeros(4) for norm in ("layers.0.norm1", "layers.0.norm2", "final_norm")}
+    model = model_with({**ours, **zeros}, hidden_size=4, mlp_size=8, norm="layernorm", norm_epsilon=1e-5,
+                       norm_placement=placement)
+    stream = "layers.0.residual1" if placement == "pre" else "layers.0.norm1.output"
+    trace = run(model, [0], edits=assign(stream, [1, 2, 3, 4], 0, 0))
+    close(trace["layers.0.output"].data[0, 0], expected)

@@ -40,6 +40,16 @@ def test_a_segment_ends_where_a_character_and_a_token_end() -> None:
     assert third.spelling == "气a".encode()
 
 
+@pytest.mark.parametrize(("text", "shown"), [
+    ("你好", ["e4", "bd", "a0", "e5", "a5", "bd"]), ("😀", ["f0", "9f", "98", "80"]),
+])
+def test_d04_bytes_stand_below_their_whole_character(text: str, shown: list[str]) -> None:
+    """Tokens of one byte each: six and four, none of them a replacement mark."""
+    parts = segments(text, cut(text, *[1] * len(text.encode())))
+    assert "".join(letter for part in parts for letter, _ in part.characters) == text
+    assert [piece.text for part in parts for piece in part.pieces] == shown
+
+
 @given(text=st.text(max_size=30), data=st.data())
 def test_no_character_byte_or_token_is_lost(text: str, data: st.DataObject) -> None:
     size = len(text.encode())
