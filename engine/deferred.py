@@ -45,14 +45,16 @@ def take(recording: Recording, slot: int, flat: Array) -> Array:
     numbers = _row_axes(node)
     indices = np.unravel_index(flat, node.shape)
     found = np.empty(len(flat), dtype=recording.dtype)
-    places = list(zip(*(indices[number].tolist() for number in numbers), strict=True)) if numbers else [()] * len(flat)
-    for place in dict.fromkeys(places):
-        here = np.array([other == place for other in places])
+    sizes = tuple(node.shape[number] for number in numbers)
+    rows = tuple(indices[number] for number in numbers)
+    places = np.ravel_multi_index(rows, sizes) if numbers else np.zeros_like(flat)
+    for place in np.unique(places):
+        here = places == place
         inside = tuple(
-            np.zeros(int(here.sum()), dtype=np.int64) if number in numbers else index[here]
+            np.zeros(np.count_nonzero(here), dtype=np.int64) if number in numbers else index[here]
             for number, index in enumerate(indices)
         )
-        found[here] = part(recording, slot, place)[inside]
+        found[here] = part(recording, slot, tuple(int(at) for at in np.unravel_index(place, sizes)))[inside]
     return found
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
 from engine.errors import EditError
-from engine.operands import operand_cells
+from engine.operands import operand_cells, term_count
 from engine.operations import OPERATIONS
 from engine.recording import Tensor, TensorMap, checked_index
 from engine.types import Index
@@ -89,7 +88,7 @@ def _made(tensor: Tensor, maker: Tensor, index: Index, value: float, most: int |
         term for number, (source, cells) in enumerate(zip(maker.inputs, groups, strict=True))
         for term in _terms(source, cells, number)
     )
-    omitted = 0 if most is None else max(prod(maker.node.summed) - most, 0)
+    omitted = 0 if most is None else max(term_count(maker.node, index) - most, 0)
     return Cell(tensor, index, value, maker.op, terms, omitted=omitted)
 
 

@@ -14,8 +14,9 @@ both members of pair k.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice, product
+from math import prod
 
 from engine.plan import AxisMap, Node
 from engine.types import Array, Index
@@ -29,16 +30,25 @@ def operand_cells(node: Node, index: Index, ids: Array | None, most: int | None 
     """
     sums = list(islice(product(*(range(size) for size in node.summed)), most))
     return [
-        [cell for assignment in sums for cell in _cells(entries, index, assignment, ids)]
+        list(islice((cell for assignment in sums for cell in _cells(entries, index, assignment, ids)), most))
         for entries in node.maps
     ]
+
+
+def term_count(node: Node, index: Index) -> int:
+    """How many terms the sum behind `node[index]` has; 1 where nothing is summed."""
+    reached = (
+        len(_choices(entry, index, (), None)) for entries in node.maps for entry in entries
+        if entry[0] in ("before", "after")
+    )
+    return prod(node.summed) * prod(reached)
 
 
 def _cells(entries: tuple[AxisMap, ...], index: Index, sums: Index, ids: Array | None) -> Iterator[Index]:
     return product(*(_choices(entry, index, sums, ids) for entry in entries))
 
 
-def _choices(entry: AxisMap, index: Index, sums: Index, ids: Array | None) -> tuple[int, ...]:
+def _choices(entry: AxisMap, index: Index, sums: Index, ids: Array | None) -> Sequence[int]:
     match entry:
         case ("axis", axis):
             return (index[axis],)
@@ -47,9 +57,9 @@ def _choices(entry: AxisMap, index: Index, sums: Index, ids: Array | None) -> tu
         case ("sum_shift", number, first):
             return (sums[number] + first,)
         case ("before", axis, own):
-            return tuple(range(index[axis] + own))
+            return range(index[axis] + own)
         case ("after", axis, own, size):
-            return tuple(range(index[axis] + (not own), size))
+            return range(index[axis] + (not own), size)
         case ("fixed", number):
             return (number,)
         case ("shift", axis, number):

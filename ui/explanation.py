@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 from types import MappingProxyType
 from typing import Any
 
 from engine import Cell, Tensor, explain
+from engine.operands import term_count
 from engine.types import Index
 from ui import naming, ranking_words
 from ui.formulas import pieces
@@ -23,7 +23,7 @@ FEW_OPERANDS = 24
 def explanation(state: State, name: str, index: Index) -> dict[str, Any]:
     """What the panel shows for one cell of the current trace."""
     tensor = state.trace[name]
-    cell = explain(state.trace, name, index, most=most_operands(tensor))
+    cell = explain(state.trace, name, index, most=most_operands(tensor, index))
     shown = cell.computed or cell
     return {
         "title": naming.cell_title(state.model, state.ids, cell.tensor, name, index),
@@ -40,9 +40,9 @@ def explanation(state: State, name: str, index: Index) -> dict[str, Any]:
     }
 
 
-def most_operands(tensor: Tensor) -> int | None:
+def most_operands(tensor: Tensor, index: Index) -> int | None:
     """How many operands of each input are listed; None for all. A sum over a vocabulary has tens of thousands."""
-    return FEW_OPERANDS if prod(tensor.node.summed) > MOST_OPERANDS else None
+    return FEW_OPERANDS if term_count(tensor.node, index) > MOST_OPERANDS else None
 
 
 def words(state: State, cell: Cell) -> str:

@@ -209,5 +209,5 @@ FORMULAS: Mapping[str, Formula] = MappingProxyType({
     "lookup": lambda cell, groups: [groups[0][0], ", ID ", groups[1][0]],
     "scatter": _scattered, "rows": _COPY, "pad_rows": _sum, "concatenate": _sum, "take": _COPY, "place": _placed,
     "split_heads": _COPY, "merge_heads": _COPY, "copy": _COPY, "expand": _COPY,
-    **ranking_words.FORMULAS, "sum_from": _sum,
+    **ranking_words.FORMULAS, "running_sum": _sum, "sum_from": _sum,
 })

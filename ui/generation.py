@@ -92,8 +92,9 @@ def _drawn(reading: Reading, number: int) -> tuple[int, float, float]:
     """The token of that step, the number that drew it, and how likely it was."""
     trace = reading.trace
     token, u = trace["generating.drawn"].number((0, number)), trace["generating.u"].number((number,))
+    # an edit may put an id at several ranks, or draw one that stands at none
     ranks = np.flatnonzero(trace["choosing.order"].data[0] == token)
-    return int(token), u, trace["choosing.probabilities"].number((0, int(ranks[0])))
+    return int(token), u, float(trace["choosing.probabilities"].take(ranks).sum())
 
 
 def text_after(setting: Setting, steps: int) -> tuple[int, ...]:

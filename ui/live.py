@@ -19,7 +19,7 @@ from ui.frame import Frame, tokens
 from ui.operands import finite
 from ui.state import State, covers
 from ui.text import LANGUAGE_NAMES, LANGUAGES
-from ui.view import encode
+from ui.view import decode, encode
 
 SHOWN_CANDIDATES = 3
 
@@ -58,7 +58,8 @@ def _changed(frame: Frame, trace: Trace, baseline: Trace) -> dict[str, str]:
         if grid.shares_arrays(trace, baseline):
             continue
         numbers = grid.numbers(trace)
-        if not np.array_equal(numbers, grid.numbers(baseline), equal_nan=True):
+        # the frame has those of the baseline: over a large vocabulary they take as long as the others
+        if not np.array_equal(numbers, decode(frame.data["grids"][grid.key]["baseline"]), equal_nan=True):
             changed[grid.key] = encode(numbers)
     return changed
 
@@ -127,9 +128,7 @@ def _oddity(state: State, trace: Trace, baseline: Trace) -> tuple[str, str]:
 
 def _looked_at(tensor: Tensor, last: int) -> Array:
     """All numbers; over a large vocabulary those of the last position, which the prediction is read from."""
-    if not tensor.is_deferred:
-        return tensor.data
-    return tensor.row(0, last) if tensor.axes[:2] == ("batch", "position") else np.zeros(0)
+    return np.zeros(0) if tensor.is_deferred and tensor.axes[:2] != ("batch", "position") else _compared(tensor, last)
 
 
 def _changed_tensors(trace: Trace, baseline: Trace) -> Iterator[Tensor]:
@@ -157,7 +156,8 @@ def _strip(state: State, frame: Frame, trace: Trace, baseline: Trace) -> dict[st
         "text_hint": state.say("text_hint", words=", ".join(words), last=config.vocab_size - 1),
         "candidates": _candidates(state, trace, baseline),
         "edits": len(state.edits), "can_undo": state.cursor > 0,
-        "can_redo": state.cursor < len(state.history) - 1, "first_changed": _first_changed(trace, baseline),
+        "can_redo": state.cursor < len(state.history) - 1,
+        "first_changed": _first_changed(trace, baseline, len(state.ids) - 1),
         "snapshots": list(state.snapshots),
         "layer": {"value": choices.layer, "count": config.layers} if frame.uses_layer else None,
         "head": {"value": choices.head, "count": config.heads} if frame.uses_head else None,
@@ -193,9 +193,17 @@ def _last_rows(now: Tensor, before: Tensor, last: int) -> tuple[Array, Array]:
     return (row if now.shares(before) else now.row(0, last)), row
 
 
-def _first_changed(trace: Trace, baseline: Trace) -> str | None:
+def _first_changed(trace: Trace, baseline: Trace, last: int) -> str | None:
     """The first computed tensor, in order of computation, that differs from the baseline."""
     for tensor in _changed_tensors(trace, baseline):
-        if not np.array_equal(tensor.data, baseline[str(tensor.name)].data, equal_nan=True):
+        now, before = (_compared(each, last) for each in (tensor, baseline[str(tensor.name)]))
+        # the numbers of its other positions are not made, so an edit of one of them counts by itself
+        if (tensor.is_deferred and tensor.overridden) or not np.array_equal(now, before, equal_nan=True):
             return tensor.name
     return None
+
+
+def _compared(tensor: Tensor, last: int) -> Array:
+    """All numbers; over a large vocabulary and many positions those of the last one."""
+    is_by_position = tensor.is_deferred and tensor.axes[:2] == ("batch", "position")
+    return tensor.row(0, last) if is_by_position else tensor.data

@@ -161,6 +161,17 @@ def _kept_by_rank(cell: Cell, groups: Groups) -> str:
     return f"{_at(groups[0][0])} if {cell.index[-1] + 1} <= {_at(groups[1][0])} else {fill}"
 
 
+def _running_sum(cell: Cell, groups: Groups) -> str:
+    """The numbers on one side of the cell, as a slice where there are too many to write down."""
+    if not cell.omitted:
+        return _sum(cell, groups)
+    (first, *_), attributes, place = groups[0], cell.tensor.node.attributes, cell.index[-1]
+    if first.name is None:
+        raise TooLongError
+    reach = f"{place + (not attributes['own'])}:" if attributes["back"] else f":{place + attributes['own']}"
+    return f"np.sum({_data(first.name, [*map(str, first.index[:-1]), reach])})"
+
+
 def _summed_from(cell: Cell, groups: Groups) -> str:
     first = groups[0][0]
     if first.name is None:
@@ -212,7 +223,7 @@ NUMPY: Mapping[str, Line] = MappingProxyType({
     "keep_top_p": lambda cell, groups: (
         f"{_at(groups[0][0])} if {_at(groups[1][0])} < {_at(groups[2][0])} or {_at(groups[2][0])} >= 1 else 0.0"
     ),
-    "running_sum": _sum, "sum_from": _summed_from,
+    "running_sum": _running_sum, "sum_from": _summed_from,
     "spread_from": lambda cell, groups: (
         _at(groups[0][0]) if cell.index[-1] >= cell.tensor.node.attributes["first"] else "0.0"
     ),

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import numpy as np
 
 from engine import Cell, Tensor, Term
-from engine.ranking import keeps
+from engine.ranking import drawn_ranks, keeps
 from ui.operands import Groups
 from ui.text import number
 
@@ -42,6 +42,13 @@ def _gather(cell: Cell, groups: Groups) -> list[str | Term]:
     return [_term(cell, 0, int(order.value)), ", ID ", order]
 
 
+def _temper(cell: Cell, groups: Groups) -> list[str | Term]:
+    (x,), (temperature,) = groups
+    if temperature.value == 0:
+        return [temperature, f" = 0 → {'0' if _rank(cell) == 1 else '−∞'}"]
+    return [x, " ÷ ", temperature]
+
+
 def _keep_top_k(cell: Cell, groups: Groups) -> list[str | Term]:
     (x,), (k,) = groups
     if _rank(cell) <= k.value:
@@ -64,10 +71,10 @@ def _added(cell: Cell, groups: Groups) -> list[str | Term]:
 
 
 def _drawn_rank(cell: Cell) -> int:
-    """The index of the rank at which the drawn token stands."""
-    order = _source(cell, 1)
-    ids = order.take(np.arange(order.shape[-1]) + order.shape[-1] * (cell.index[0] if len(cell.index) > 1 else 0))
-    return int(np.flatnonzero(ids == cell.value)[0])
+    """The index of the rank to which the cell's number falls; an edit may put one id at two ranks."""
+    running, (*_, u) = _source(cell, 0), cell.terms
+    ranks = np.arange(running.shape[-1])
+    return int(drawn_ranks(running.take(ranks + cell.index[0] * len(ranks)), np.array([u.value]))[0])
 
 
 def _draw(cell: Cell, groups: Groups) -> list[str | Term]:
@@ -93,8 +100,7 @@ def _ungathered(cell: Cell, groups: Groups) -> list[str | Term]:
 
 FORMULAS: Mapping[str, Formula] = MappingProxyType({
     "order": _order, "gather": _gather, "ungather": _ungathered,
-    "temper": lambda cell, groups: [groups[0][0], " ÷ ", groups[1][0]],
-    "keep_top_k": _keep_top_k, "keep_top_p": _keep_top_p, "running_sum": _added,
+    "temper": _temper, "keep_top_k": _keep_top_k, "keep_top_p": _keep_top_p,
     "spread_from": lambda cell, groups: (
         [groups[0][0]] if cell.index[-1] >= cell.tensor.node.attributes["first"] else ["0"]
     ),

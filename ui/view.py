@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,6 +80,11 @@ class ResolvedGrid:
 def encode(numbers: Array) -> str:
     """Doubles as base64, exact and compact; −∞ included."""
     return b64encode(np.ascontiguousarray(numbers, dtype="<f8").tobytes()).decode()
+
+
+def decode(text: str) -> Array:
+    """The numbers that `encode` wrote."""
+    return np.frombuffer(b64decode(text), dtype="<f8")
 
 
 def placed(base: list[int], places: tuple[tuple[int | None, int | None], ...]) -> tuple[int, ...]:

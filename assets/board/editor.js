@@ -170,15 +170,6 @@ function enableDragging(board, root) {
   root.addEventListener("pointercancel", stop);
 }
 
-/** One drag of a slider, or one key held on it, is one gesture: one step of undo. */
-function enableGestures(board, slider, onInput) {
-  let gesture = board.newGesture();
-  const start = (event) => event.repeat || (gesture = board.newGesture());
-  slider.addEventListener("pointerdown", start);
-  slider.addEventListener("keydown", start);
-  slider.addEventListener("input", () => onInput(gesture));
-}
-
 /** The bar that changes the selected cell: slider, field, steps, resets. */
 class EditorBar {
   constructor(board) {

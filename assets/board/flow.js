@@ -171,6 +171,15 @@ function abbreviated(count, leading) {
   return [...range(leading), null, count - 1];
 }
 
+/** One drag of a slider, or one key held on it, is one gesture: one step of undo. */
+function enableGestures(board, slider, onInput) {
+  let gesture = board.newGesture();
+  const start = (event) => event.repeat || (gesture = board.newGesture());
+  slider.addEventListener("pointerdown", start);
+  slider.addEventListener("keydown", start);
+  slider.addEventListener("input", () => onInput(gesture));
+}
+
 const LOGARITHMIC_STEPS = 100;
 
 /** A labelled slider bound to one cell; on a logarithmic one equal ways are equal ratios. */

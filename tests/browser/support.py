@@ -28,7 +28,7 @@ LESSONS = (
     "layers", "final_norm", "lm_head",
 )
 # every page that has an address of its own
-PAGES = (*(re.sub(r"^\d+_", "", path.stem) for path in sorted((ROOT / "pages").glob("*.py"))), "glossary")
+PAGES = tuple(re.sub(r"^\d+_", "", path.stem) for path in sorted((ROOT / "pages").glob("*.py")))
 OTHER_LESSONS = (
     "tokens", "positions", "layernorm", "gelu", "dropout", "block", "choosing", "generating",
     "linear", "attention_linear", "why_residuals", "why_sqrt", "why_layers", "switchboard",

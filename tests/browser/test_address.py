@@ -9,7 +9,7 @@ import pytest
 from engine import Edit
 from formats import edits as edit_links
 from tests.browser.conftest import Visit
-from tests.browser.support import ATTENTION, Reader, Server, label, lesson_title, running_server
+from tests.browser.support import ATTENTION, PAGES, Reader, Server, label, lesson_title, running_server
 
 WQ01 = f"{ATTENTION}.Wq[0,1]"
 DEFAULT_TOKENS = ["Cats 12", "sit 45", "on 78"]
@@ -156,7 +156,7 @@ def test_first_visitor_of_a_fresh_server(visit: Visit, path: str) -> None:
         reader = visit(fresh.url)
         reader.visit(f"{path}?{urlencode({'lang': 'zh', 'edits': edit_links.encode([edit])})}")
         assert reader.page.inner_text("h1") == lesson_title(path.strip("/") or "overview", "zh")
-        assert reader.page.locator('[data-testid="stSidebarNav"] a').count() == 13
+        assert reader.page.locator('[data-testid="stSidebarNav"] a').count() == len(PAGES)
         reader.wait_for_edits({WQ01: 0.5})
         assert "1" in reader.in_strip(".gb-edit-count").inner_text()
         if path == "/":

@@ -136,7 +136,8 @@ def test_lesson(visit: Visit, lesson: str, language: str) -> None:
 
     assert reader.page.inner_text("h1") == lesson_title(lesson, language)
     headings = reader.page.locator("h5").all_inner_texts()
-    assert headings == [label(f"part_{part}", language).replace("*", "") for part in PARTS]
+    example = label("example_cats", language)
+    assert headings == [label(f"part_{part}", language).format(example=example).replace("*", "") for part in PARTS]
     assert reader.tokens == ["Cats 12", "sit 45", "on 78"]
     assert re.fullmatch(
         rf"{label('next_token', language)} mats 0\.9073 \(0\.96\s?%\)", reader.in_strip(".gb-prediction").inner_text()

@@ -149,7 +149,7 @@ def test_every_operand_is_a_link_to_its_cell(state: State) -> None:
 def test_operands_are_all_that_the_engine_names(state: State) -> None:
     """As many as the engine's terms; a leaf is its own term and has none."""
     for name, index in sample(state.trace):
-        cell = explain(state.trace, name, index, most=most_operands(state.trace[name]))
+        cell = explain(state.trace, name, index, most=most_operands(state.trace[name], index))
         cell = cell.computed or cell
         shown = explanation(state, name, index)["pieces"]
         operands = {(piece["tensor"], *piece["index"]) for piece in shown if "tensor" in piece}
