@@ -94,6 +94,22 @@ def _relu_squared_slope(x: Value, y: Value) -> Value:
     return scaled(x.builder.apply("relu", x), 2.0)
 
 
+def _gelu_erf_bend(x: Value, y: Value) -> Value:
+    """φ(x) · (2 − x²), the second derivative of `gelu_erf`."""
+    density = x.builder.apply("normal_density", x)
+    return scaled(density, 2.0) - density * x * x
+
+
+def _gelu_tanh_bend(x: Value, y: Value) -> Value:
+    """(1 − t²) · (u′ + x · (u″/2 − t · u′²)) with t = tanh u, u = √(2/π) · (x + 0.044715 x³)."""
+    apply, square = x.builder.apply, x * x
+    one = x.builder.leaf("constant", None, x.axes, x.shape, np.ones(x.shape))
+    u = scaled(x + scaled(square * x, CUBIC), ROOT_TWO_OVER_PI)
+    rise = scaled(one + scaled(square, 3.0 * CUBIC), ROOT_TWO_OVER_PI)
+    half_bend = scaled(x, 3.0 * CUBIC * ROOT_TWO_OVER_PI)
+    return apply("soft_cap_slope", u, cap=1.0) * (rise + x * (half_bend - apply("tanh", u) * rise * rise))
+
+
 def _tanh_slope(x: Value, y: Value) -> Value:
     return x.builder.apply("soft_cap_slope", x, cap=1.0)
 
@@ -106,9 +122,9 @@ ROWS: dict[str, Operation] = {
         unary(normal_density), each(normal_density), times(lambda x, y: scaled(x * y, -1.0))
     ),
     "gelu_tanh": _row(gelu_tanh, "gelu_tanh_slope"),
-    "gelu_tanh_slope": Operation(unary(gelu_tanh_slope), each(gelu_tanh_slope)),
+    "gelu_tanh_slope": Operation(unary(gelu_tanh_slope), each(gelu_tanh_slope), times(_gelu_tanh_bend)),
     "gelu_erf": _row(gelu_erf, "gelu_erf_slope"),
-    "gelu_erf_slope": Operation(unary(gelu_erf_slope), each(gelu_erf_slope)),
+    "gelu_erf_slope": Operation(unary(gelu_erf_slope), each(gelu_erf_slope), times(_gelu_erf_bend)),
     "relu_squared": Operation(unary(relu_squared), each(relu_squared), times(_relu_squared_slope)),
     "soft_cap": Operation(_cap_build(soft_cap), _capped(soft_cap), _cap_gradient),
     "soft_cap_slope": Operation(_cap_build(soft_cap_slope), _capped(soft_cap_slope)),

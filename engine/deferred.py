@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.edits import Edit
+from engine.memory import ArrayCache
 from engine.operations import OPERATIONS
 from engine.overlays import fitting
 from engine.plan import Kernel, Node
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from engine.recording import Recording
 
 ROW_AXES = ("batch", "position")
-# shared by all readers: about 40 MB at V = 50257; the choosing lesson has two dozen before an edit and as many after
-MOST_PARTS = 96
+# shared by all readers: 32 positions of logits and softmax at V = 50257 take 77 MB
+MOST_BYTES = 128_000_000
+_PARTS = ArrayCache(MOST_BYTES)
 
 
 def whole(recording: Recording, slot: int, computed: bool = False) -> Array:
@@ -43,6 +45,8 @@ def take(recording: Recording, slot: int, flat: Array) -> Array:
     """The numbers of a deferred tensor at flat indices, row-major."""
     node = recording.plan.nodes[slot]
     numbers = _row_axes(node)
+    if not numbers and _is_cell_by_cell(node) and slot not in recording.changes:
+        return _gathered(recording, node, flat)
     indices = np.unravel_index(flat, node.shape)
     found = np.empty(len(flat), dtype=recording.dtype)
     sizes = tuple(node.shape[number] for number in numbers)
@@ -66,9 +70,13 @@ def number(recording: Recording, slot: int, index: Index, computed: bool = False
     return float(part(recording, slot, place, computed)[inside])
 
 
-@lru_cache(maxsize=MOST_PARTS)
 def part(recording: Recording, slot: int, place: Index, computed: bool = False) -> Array:
     """A deferred tensor at one (batch, position), these axes kept with size 1; frozen."""
+    key = (recording, slot, place, computed)
+    return _PARTS.get(key, lambda: _part(recording, slot, place, computed))
+
+
+def _part(recording: Recording, slot: int, place: Index, computed: bool) -> Array:
     node = recording.plan.nodes[slot]
     edits = () if computed else recording.changes.get(slot, ())
     if edits:
@@ -87,6 +95,27 @@ def part(recording: Recording, slot: int, place: Index, computed: bool = False) 
             array = np.asarray(kernel(*inputs))
     array.flags.writeable = False
     return array
+
+
+def _is_cell_by_cell(node: Node) -> bool:
+    """Whether each cell is made of one cell of each input."""
+    return not node.attributes and all(entry[0] == "axis" for entries in node.maps for entry in entries)
+
+
+def _gathered(recording: Recording, node: Node, flat: Array) -> Array:
+    """Cells of a step that works cell by cell, from the cells that they are made of and no others."""
+    indices = np.unravel_index(flat, node.shape)
+    operands = []
+    for source, entries in zip(node.inputs, node.maps, strict=True):
+        inner, shape = tuple(indices[axis] for _, axis in entries), recording.plan.nodes[source].shape
+        places = np.ravel_multi_index(inner, shape) if shape else np.zeros_like(flat)
+        operands.append(recording.take(source, places))
+    cells = tuple(
+        replace(recording.plan.nodes[source], axes=("cell",), shape=flat.shape) for source in node.inputs
+    )
+    kernel = OPERATIONS[node.operation].build(node.operation, node.slot, cells, {}).kernel
+    assert kernel is not None
+    return np.asarray(kernel(*operands))
 
 
 def _input(recording: Recording, slot: int, entries: tuple[Any, ...], chosen: Mapping[int, int]) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
+from engine.config import ModelConfig
 from engine.model import Model
 from engine.types import Array
 
@@ -22,15 +24,21 @@ def variant(model: Model, **changes: object) -> Model:
     value; theirs are small numbers drawn once from a fixed seed. Raises `ConfigError` for choices
     that do not go together.
     """
-    learned = changes.get("positions") == "learned" and model.config.max_positions is None
-    bound = {"max_positions": POSITIONS} if learned else {}
-    config = replace(model.config, **{**bound, **changes})  # type: ignore[arg-type]
+    config = replace(model.config, **{**_bound(model.config, changes), **changes})  # type: ignore[arg-type]
     own = model.parameters
     parameters = {
         name: own[name] if name in own and own[name].shape == shape else _neutral(model, name, shape)
         for name, shape in config.parameter_shapes().items()
     }
     return Model(config, parameters, model.tokenizer)
+
+
+def _bound(config: ModelConfig, changes: Mapping[str, object]) -> dict[str, int | None]:
+    """The bound on positions that comes with a position table, and goes with it."""
+    learned = changes.get("positions", config.positions) == "learned"
+    if learned and config.max_positions is None:
+        return {"max_positions": POSITIONS}
+    return {"max_positions": None} if config.positions == "learned" and not learned else {}
 
 
 def untrained_positions(shape: tuple[int, ...]) -> Array:

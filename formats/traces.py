@@ -54,9 +54,11 @@ def to_csv(tensor: Tensor, labels: Sequence[Sequence[str]]) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     header = [column for axis in _distinct(tensor.axes) for column in (axis, f"{axis}_label")]
     writer.writerow([*header, "value"])
+    # once: a deferred tensor is put together at every look
+    data = tensor.data
     for index in np.ndindex(*tensor.shape):
         cells = [cell for axis, part in enumerate(index) for cell in (part, labels[axis][part])]
-        writer.writerow([*cells, repr(tensor.data[index].item())])
+        writer.writerow([*cells, repr(data[index].item())])
     return buffer.getvalue()
 
 

@@ -6,6 +6,8 @@ from ui.layout import Slider, grid, op, optional, section
 NONE, LEARNED, LATER, TURNED = (
     f"positions.{way}.scores | positions.{way}.dot" for way in ("none", "learned", "later", "rope")
 )
+QUERY_AND_KEY = grid("positions.rope.q_rotated"), op("sign_transposed"), grid("positions.rope.k_rotated")
+MATCHED = optional(op("÷ √D ="), scale_scores=True), optional(op("="), scale_scores=False)
 OFFSET = grid("rope.offset | positions.rope.offset")
 
 lesson.show(
@@ -15,20 +17,18 @@ lesson.show(
     ),
     section(
         "section_no_positions", grid("positions.none.q_heads"), op("sign_transposed"),
-        grid("positions.none.k_heads"), op("sign_scores"), grid(NONE), note="note_no_positions",
+        grid("positions.none.k_heads"), *MATCHED, grid(NONE), note="note_no_positions",
     ),
     section(
         "section_learned", grid("position_embedding.weight | positions.learned.position_embedding.weight"),
         op("+ token ="), grid("positions.learned.stream"), op("sign_to_qk"), grid("positions.learned.q_heads"),
-        op("sign_transposed"), grid("positions.learned.k_heads"), op("sign_scores"), grid(LEARNED),
+        op("sign_transposed"), grid("positions.learned.k_heads"), *MATCHED, grid(LEARNED),
         note="note_learned",
     ),
     section(
         "section_turned",
-        optional(
-            grid("positions.rope.q_rotated"), op("sign_transposed"), grid("positions.rope.k_rotated"),
-            op("sign_scores"), grid(TURNED),
-        ),
+        optional(*QUERY_AND_KEY, op("÷ √D ="), grid(TURNED), scale_scores=True),
+        optional(*QUERY_AND_KEY, op("="), grid(TURNED), scale_scores=False),
         note="note_turned",
     ),
     section(
@@ -36,7 +36,7 @@ lesson.show(
         note="note_one_later",
     ),
     section(
-        None, optional(Slider(OFFSET, "slider_offset", 0, 20, 1), OFFSET, op("sign_to_angles"),
+        "section_shift", optional(Slider(OFFSET, "slider_offset", 0, 20, 1), OFFSET, op("sign_to_angles"),
                        grid("rope.angles | positions.rope.angles"), op("sign_scores"), grid(TURNED)),
     ),
     chart=parts_charts.last_scores,

@@ -31,7 +31,8 @@ lesson.show(
         grid(f"{OWN}.steps.gelu"), note="note_by_steps",
     ),
     section(
-        None, grid(f"{OWN}.x"), op("Φ"), grid(f"{OWN}.steps.normal_cdf"), op("× x"), grid(f"{OWN}.steps.product"),
+        "section_by_share", grid(f"{OWN}.x"), op("Φ"), grid(f"{OWN}.steps.normal_cdf"), op("× x"),
+        grid(f"{OWN}.steps.product"), note="note_by_share",
     ),
     section(
         "section_table", functions("title_values"),
@@ -47,7 +48,7 @@ lesson.show(
         grid(f"{MLP}.activation"), note="note_widen",
     ),
     section(
-        "section_dead", grid(f"{UNITS}.dead"),
+        "section_dead", grid(f"{UNITS}.dead", title="title_dead"),
         Rows("title_units", (
             ("line_passes", grid(f"{UNITS}.relu_slopes")), ("line_relu_gradient", grid(f"{UNITS}.relu_gradient")),
             ("line_gelu_gradient", grid(f"{UNITS}.gelu_gradient")),

@@ -29,9 +29,9 @@ lesson.show(
     ),
     section(
         "section_block_qkv",
-        optional(op("sign_wq_bias"), bias=True), optional(op("sign_wq"), bias=False), grid(f"{ATTENTION}.q"),
-        optional(op("sign_wk_bias"), bias=True), optional(op("sign_wk"), bias=False), grid(f"{ATTENTION}.k"),
-        optional(op("sign_wv_bias"), bias=True), optional(op("sign_wv"), bias=False), grid(f"{ATTENTION}.v"),
+        optional(op("@ Wq + bq ="), bias=True), optional(op("@ Wq ="), bias=False), grid(f"{ATTENTION}.q"),
+        optional(op("@ Wk + bk ="), bias=True), optional(op("@ Wk ="), bias=False), grid(f"{ATTENTION}.k"),
+        optional(op("@ Wv + bv ="), bias=True), optional(op("@ Wv ="), bias=False), grid(f"{ATTENTION}.v"),
         note="note_block_qkv",
     ),
     section(
@@ -45,7 +45,7 @@ lesson.show(
         optional(grid(f"{ATTENTION}.q_norm.output"), grid(f"{ATTENTION}.k_norm.output")),
     ),
     section(
-        "section_block_scores", op("sign_qk"), grid(f"{ATTENTION}.dot"),
+        "section_block_scores", op("q · kᵀ ="), grid(f"{ATTENTION}.dot"),
         optional(op("÷"), grid("sqrt_head_size"), op("="), grid(f"{ATTENTION}.scores")), note="note_block_scores",
     ),
     section(
@@ -59,7 +59,8 @@ lesson.show(
     ),
     section(
         "section_block_printed", grid("block.scores"), op("softmax"), grid("block.weights"), op("sign_printed"),
-        grid("block.printed_weights"), op("sign_off_by"), grid("block.difference"), note="note_block_printed",
+        grid("block.printed_weights"), op("sign_off_by"), grid("block.difference", title="title_block_difference"),
+        note="note_block_printed",
     ),
     section(
         "section_block_context", grid(f"{ATTENTION}.weights"), op("@"), grid(f"{ATTENTION}.v_heads"), op("="),
@@ -88,15 +89,15 @@ lesson.show(
         optional(op("sign_norm_of_r"), grid(f"{LAYER}.norm2.output"), norm_placement="pre"), note="note_block_norm2",
     ),
     section(
-        "section_block_up", grid("{mlp_input}", position="last"), optional(op("sign_w_up_bias"), bias=True),
-        optional(op("sign_w_up"), bias=False), grid(f"{MLP}.up", position="last"), note="note_block_up",
+        "section_block_up", grid("{mlp_input}", position="last"), optional(op("@ W_up + b_up ="), bias=True),
+        optional(op("@ W_up ="), bias=False), grid(f"{MLP}.up", position="last"), note="note_block_up",
     ),
     section(
         "section_block_activation", op("{activation}"), grid(f"{MLP}.activation", position="last"),
         note="note_block_activation",
     ),
     section(
-        "section_block_down", optional(op("sign_w_down_bias"), bias=True), optional(op("sign_w_down"), bias=False),
+        "section_block_down", optional(op("@ W_down + b_down ="), bias=True), optional(op("@ W_down ="), bias=False),
         grid(f"{MLP}.output", position="last"), note="note_block_down",
     ),
     # keep information, the second time

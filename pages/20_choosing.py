@@ -20,7 +20,7 @@ lesson.show(
                 "shares", "kept_p", "probabilities", "counts",
             ))),
         ), axis="axis_rank", columns=("softmax", "top-p", "column_probability", "column_drawn"),
-            column_axis="quantity", looks=True)),
+            looks=True)),
         note="note_ranking",
     ),
     section("section_draws", *rankings.draws(), note="note_draws"),

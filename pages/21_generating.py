@@ -6,13 +6,13 @@ from ui.layout import KEY, MASKED_SCORES, QUERY, Flow, Rows, grid, op, section
 ATTENTION = "layers.{layer}.attention."
 NEXT_DRAW = Rows("title_next_draw", (
     ("", (grid("generating.u", step="next"), grid("generating.drawn", step="next"))),
-), columns=("u", "column_token"), column_axis="quantity", looks=True)
+), columns=("u", "column_token"), looks=True)
 
 lesson.show(
     "generating",
     section("section_loop", Flow("loop"), note="note_loop"),
     section(
-        "section_cache", grid(QUERY, muted=True), op("sign_transposed"), grid(KEY, muted=True), op("→"),
+        "section_cache", grid(QUERY, muted=True), op("@ kᵀ"), grid(KEY, muted=True), op("→"),
         grid(MASKED_SCORES, muted=True), note="note_cache",
     ),
     section(

@@ -49,9 +49,10 @@ lesson.show(
     tested("softmax"),
     section(
         "section_linear_three_layers", layers("x", "input"), op("@"), layers("W1"), op("+"), layers("b1"), op("="),
-        layers("z1", "out1"), op("→"), layers("after1.gelu_output", "into2"), op("@"), layers("W2"), op("+"),
-        layers("b2"), op("="), layers("z2", "out2"), op("→"), layers("after2.gelu_output", "into3"), op("@"),
-        layers("W3"), op("+"), layers("b3"), op("="), layers("z3", "out3"), note="note_linear_three_layers",
+        layers("z1", "out1"), op("sign_between_layers"), layers("after1.gelu_output", "into2"), op("@"),
+        layers("W2"), op("+"), layers("b2"), op("="), layers("z2", "out2"), op("sign_between_layers"),
+        layers("after2.gelu_output", "into3"), op("@"), layers("W3"), op("+"), layers("b3"), op("="),
+        layers("z3", "out3"), note="note_linear_three_layers",
     ),
     section(
         "section_linear_one_layer", layers("W1"), op("@"), layers("W2"), op("="), layers("W12"), op("@"),

@@ -1,6 +1,6 @@
 """Lesson 25: why divide by √D; random queries and keys of growing size, and what softmax makes of them."""
 
-from engine.programs.why_sqrt import DIVISIONS, SIZES
+from engine.programs.why_sqrt import DIVISIONS, KEYS, SIZES
 from ui import lesson, why_charts
 from ui.layout import Grid, Rows, Slider, grid, op, section
 
@@ -17,6 +17,13 @@ def first(name: str, title: str | None = None) -> Grid:
     return own(name, title, sample_query=0)
 
 
+def by_key(title: str, columns: tuple[tuple[str, str], ...]) -> Rows:
+    """A line for each key, a column for each tensor, of which the first query's row is shown."""
+    return Rows(f"title_sqrt_{title}", tuple(
+        (f"k{key}", tuple(own(name, sample_query=0, sample_key=key) for _, name in columns)) for key in range(KEYS)
+    ), axis="axis_sample_key", columns=tuple(label for label, _ in columns), looks=True)
+
+
 def measured(name: str, *theory: str) -> Rows:
     """A line for each D, a column for each division; `theory` is a constant that stands beside them."""
     lines = tuple(
@@ -31,22 +38,17 @@ SEED = Slider(own("seed"), "slider_sqrt_seed", 0, 99, 1)
 
 lesson.show(
     "why_sqrt",
-    section("section_sqrt_one", first("D4.q", "q"), op("@"), own("D4.k", "k"), note="note_sqrt_one"),
     section(
-        None,
-        Rows("title_sqrt_one", (
-            ("q·k", first("D4.dot")), ("q·k ÷ √D", first("D4.by_root.scores")),
-            ("softmax", first("D4.by_root.weights")),
-        )),
+        "section_sqrt_one", first("D4.q", "q"), op("@ kᵀ"), own("D4.k", "k"), op("="),
+        by_key("one", (("q·k", "D4.dot"), ("q·k ÷ √D", "D4.by_root.scores"), ("softmax", "D4.by_root.weights"))),
+        note="note_sqrt_one",
     ),
-    section(
-        "section_sqrt_weights", SEED,
-        Rows("title_sqrt_weights", tuple(
-            (f"D = {size}: {why_charts.SCORES[division]}", first(f"D{size}.{division}.weights"))
-            for size in SHOWN for division in DIVISIONS
-        ), axis="head_size"),
-        note="note_sqrt_weights",
-    ),
+    section("section_sqrt_weights", SEED, note="note_sqrt_weights"),
+    section(None, *(
+        by_key(f"weights_{size}", tuple(
+            (why_charts.SCORES[division], f"D{size}.{division}.weights") for division in DIVISIONS
+        )) for size in SHOWN
+    )),
     section("section_sqrt_measures", SEED, note="note_sqrt_measures"),
     section(None, measured("spread", "sqrt_head_size"), measured("entropy"), measured("slope")),
     chart=why_charts.score_measures,

@@ -8,7 +8,7 @@ LAYER = "layers.{layer}"
 lesson.show(
     "switchboard",
     section(
-        "section_switched_input", grid(ATTENTION_INPUT), op("q, k:"), grid(QUERY), grid(KEY),
+        "section_switched_input", grid(ATTENTION_INPUT), op("sign_q_and_k"), grid(QUERY), grid(KEY),
         note="note_switched_board",
     ),
     section(
@@ -21,10 +21,13 @@ lesson.show(
         optional(op("sign_norm"), grid(f"{LAYER}.norm1.output"), norm_placement="post"),
     ),
     section(
-        "section_switched_second", grid("{mlp_input}"), op("{activation}"),
-        grid(f"{LAYER}.mlp.activation", position="last"), op("@ W"), grid(f"{LAYER}.mlp.output"),
+        "section_switched_second", grid("{mlp_input}"), optional(op("@ W_up + b_up ="), bias=True),
+        optional(op("@ W_up ="), bias=False), grid(f"{LAYER}.mlp.up", position="last"), op("{activation}"),
+        grid(f"{LAYER}.mlp.activation", position="last"), optional(op("@ W_down + b_down ="), bias=True),
+        optional(op("@ W_down ="), bias=False), grid(f"{LAYER}.mlp.output"),
         optional(op("+"), grid("{middle}"), op("="), grid(f"{LAYER}.residual2 | {LAYER}.output"), residual=True),
         optional(op("sign_norm"), grid(f"{LAYER}.norm2.output"), norm_placement="post"),
+        note="note_switched_second",
     ),
     section(
         "section_switched_prediction", grid("final_norm.output | layers.{last}.output", position="last"),

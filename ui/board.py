@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from ui import events, frame, generation, live, text
+from ui import events, frame, generation, hiding, live, text
 from ui.layout import Section
 from ui.state import State, current
 from ui.view import View
@@ -42,7 +42,8 @@ def view(state: State) -> View:
     choices = state.choices
     steps = state.steps if state.lesson == generation.LESSON else 0
     return View(choices.language, choices.preset, choices.seed, choices.switches, state.ids, choices.layer,
-                choices.head, choices.rows, state.lesson, steps, generation.reused(state.continuation, steps))
+                choices.head, choices.rows, state.lesson, steps, generation.reused(state.continuation, steps),
+                frozenset(filter(state.hides, hiding.INVITED)))
 
 
 def structure(lesson: str, sections: tuple[Section, ...]) -> None:

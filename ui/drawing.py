@@ -99,7 +99,8 @@ class Drawing:
                 return [{"type": "grid", "grid": gathering.rows(self, item)}]
             case Verdict(table, zero, other):
                 shown = gathering.rows(self, table) if isinstance(table, Rows) else self.grid(table)
-                return [{"type": "verdict", "grid": shown, "zero": self.say(zero), "other": self.say(other)}]
+                return [{"type": "verdict", "grid": shown, "zero": wording.verdict(zero, self.view),
+                         "other": wording.verdict(other, self.view)}]
             case Slider():
                 return [{"type": "slider", "grid": self.grid(item.grid),
                          "label": self.say(item.label), "min": item.low,
@@ -169,7 +170,7 @@ class Drawing:
             "axes": naming.axes_text(labels, [axes[axis] for axis in (row, column) if axis is not None]),
             "row_axis": "" if row is None else naming.axis_name(labels, axes[row]),
             "column_axis": "" if column is None else naming.axis_name(labels, axes[column]),
-            "rows": self.headers(axes, row, row_index), "columns": self.headers(axes, column, column_index),
+            "rows": self.headers(axes, row, row_index, name), "columns": self.headers(axes, column, column_index, name),
             **cell_addresses(name, cells, base, (row, row_index), (column, column_index)),
             "dense": len(cells) > DENSE_CELLS,
             "range": naming.limits(name),
@@ -186,14 +187,15 @@ class Drawing:
         return self.keep(drawn, ((name, np.array(flat)),))
 
     def headers(self, axes: tuple[str, ...], axis: int | None,
-                index: list[int] | None) -> list[dict[str, Any]]:
+                index: list[int] | None, name: str) -> list[dict[str, Any]]:
         """Row or column headers; positions and vocabulary rows carry their number beside the word."""
         if axis is None or index is None:
             return [{"text": ""}]
-        return [self.header(axes[axis], place) for place in index]
+        ids = naming.standing(self.view.ids, name)
+        return [self.header(axes[axis], place, ids) for place in index]
 
-    def header(self, axis: str, place: int) -> dict[str, Any]:
-        label = naming.cell_label(self.trace.model, self.view.ids, axis, place)
+    def header(self, axis: str, place: int, ids: tuple[int, ...]) -> dict[str, Any]:
+        label = naming.cell_label(self.trace.model, ids, axis, place)
         numbered = axis in naming.SEQUENCE_AXES or (axis == "vocabulary" and not label.startswith("#"))
         return {"text": label, "sub": str(place)} if numbered else {"text": label}
 

@@ -217,7 +217,9 @@ def _open(state: State, event: Event) -> None:
     """Take up the state of an address: the page has outlived the session that it belonged to."""
     query = dict(parse_qsl(str(event["address"]).removeprefix("?")))
     opened = open_address({"lang": state.choices.language, **query}, None)
-    vars(state).update({**vars(opened), "seq": state.seq, "session": state.session, "needs_page": True})
+    # the reader's own tokenizer is in no address
+    kept = {"seq": state.seq, "session": state.session, "desk": state.desk, "needs_page": True}
+    vars(state).update({**vars(opened), **kept})
 
 
 def _dismiss(state: State, event: Event) -> None:

@@ -14,6 +14,7 @@ from ui.formulas import pieces
 from ui.numpy_lines import literal, numpy_line
 from ui.operands import finite, is_empty_row
 from ui.state import State
+from ui.text import joined
 
 # operands of a sum that are all listed; of a longer one only the first few
 MOST_OPERANDS = 256
@@ -51,7 +52,8 @@ def words(state: State, cell: Cell) -> str:
     said = state.say(f"explain_{meaning}", **_details(cell))
     if not cell.omitted or cell.op in ranking_words.PICKS:
         return said
-    return f"{said} {state.say('explain_omitted', shown=FEW_OPERANDS, rest=cell.omitted)}"
+    omitted = state.say("explain_omitted", shown=FEW_OPERANDS, rest=cell.omitted)
+    return joined(state.choices.language, [said, omitted])
 
 
 def _meaning(state: State, cell: Cell) -> str:
@@ -69,6 +71,8 @@ def _meaning(state: State, cell: Cell) -> str:
             return "copy_branch"
         case "divide_normalized" if str(cell.terms[-1].name).endswith("std"):
             return "divide_standardized"
+        case "skewness" if cell.terms[-1].value == 0:
+            return "skewness_undefined"
         case "constant_frequencies" if cell.value < 0:
             return "constant_frequencies_minus"
         case "parameter_embedding" if state.model.config.tied_head:
@@ -134,6 +138,28 @@ SPECIFIC: Mapping[tuple[str, str], str] = MappingProxyType({
     ("mean", "mean_mask"): "mean_masks",
     **{("constant", f"choosing.{name}"): f"constant_{name}" for name in ("temperature", "top_k", "top_p")},
     ("constant", "choosing.seed"): "constant_draw_seed", ("take", "choosing.largest"): "take_largest",
+    **{("constant", f"linear.{name}"): "constant_own_numbers" for name in ("a", "b", "layers.x")},
+    ("constant", "linear.k"): "constant_test_factor",
+    **{("constant", f"linear.{name}"): "constant_own_matrix" for name in ("W", "layers.W1", "layers.W2", "layers.W3")},
+    **{("constant", f"linear.{name}"): "constant_own_bias" for name in ("bias", "layers.b1", "layers.b2", "layers.b3")},
+    **{("constant", f"linear.layers.{name}"): f"constant_switch_{name}" for name in ("relu", "gelu")},
+    **{("add", f"{place}.{name}_output"): f"add_switch_{name}"
+       for place in ("after1", "after2") for name in ("relu", "gelu")},
+    ("constant", "attention_linear.factor"): "constant_test_factor",
+    ("constant", "layernorm.own.x"): "constant_own_numbers", ("constant", "layernorm.weight"): "constant_no_weight",
+    ("constant", "layernorm.bias"): "constant_no_bias",
+    **{("mean", f"{place}.mean"): "mean" for place in ("before", "after")},
+    ("mean", "own.layer_norm.mean"): "mean_own", ("subtract", "own.layer_norm.centered"): "subtract_centered_own",
+    **{("mean_square", f"{place}.variance"): "mean_square_variance_own"
+       for place in ("before", "after", "own.layer_norm")},
+    ("root", "own.layer_norm.std"): "root_std_own", ("divide", "own.layer_norm.normalized"): "divide_std_own",
+    ("mean_square", "own.rms_norm.mean_square"): "mean_square_own",
+    ("divide", "own.rms_norm.normalized"): "divide_rms_own",
+    ("constant", "block.scores"): "constant_printed_score", ("constant", "block.printed_weights"): "constant_printed",
+    ("constant", "why_residuals.input"): "constant_own_numbers", ("constant", "why_residuals.gain"): "constant_gain",
+    ("constant", "why_residuals.direction"): "constant_direction", ("constant", "W_drawn"): "constant_drawn",
+    ("constant", "gelu.table.x"): "constant_own_x", ("constant", "softmax_demo.small"): "constant_own_numbers",
+    ("constant", "softmax_demo.factor"): "constant_test_factor", ("constant", "scaled.factor"): "constant_test_factor",
     ("sum", "choosing.kept_mass"): "sum_kept_mass", ("share", "choosing.probabilities"): "share_kept",
     ("multiply", "mean_dropped"): "multiply_mean_dropped", ("add", "h_final"): "add_h_final",
 })

@@ -12,7 +12,7 @@ from engine.chance import draw_number
 from engine.explain import LEAVES
 from engine.rearrangement import is_first_member
 from ui import naming, ranking_words
-from ui.operands import NAMED, Groups, behind, finite, grouped
+from ui.operands import HANDED_ON, NAMED, Groups, behind, finite, grouped
 from ui.state import State
 from ui.text import short
 
@@ -28,10 +28,12 @@ MOST_WRITTEN_OUT = 96
 
 def pieces(state: State, cell: Cell) -> list[Piece]:
     """The formula as the panel draws it: texts and operands; a leaf has none."""
-    if cell.op in LEAVES:
+    parts = [] if cell.op in LEAVES else formula(cell)
+    # without operands it is 0, as the result says
+    if parts == ["0"]:
         return []
     found: list[Piece] = []
-    for part in _written_out(formula(cell)):
+    for part in _written_out(parts):
         if not isinstance(part, str):
             found.append(_operand(state, part, cell.op))
         elif found and "text" in found[-1]:
@@ -63,7 +65,10 @@ def _written_out(parts: Sequence[Part]) -> Iterator[Part]:
 def _operand(state: State, term: Term, operation: str) -> Piece:
     """An operand: its number; of a copy its name, which says more, and of a token id the whole number."""
     name = str(term.name)
-    show = "integer" if naming.is_whole(name) else "label" if operation in NAMED else "number"
+    handed_on = HANDED_ON.get(operation) == term.input
+    show = (
+        "label" if handed_on else "integer" if naming.is_whole(name) else "label" if operation in NAMED else "number"
+    )
     return {
         "value": finite(term.value), "tensor": name, "index": list(term.index), "show": show,
         "label": naming.cell_title(state.model, state.ids, term.tensor, name, term.index),
@@ -197,7 +202,8 @@ FORMULAS: Mapping[str, Formula] = MappingProxyType({
     "soft_cap": _with_cap("CAP × tanh(X ÷ CAP)"), "soft_cap_slope": _with_cap("1 − tanh(X ÷ CAP)²"),
     "tanh": _with("tanh(X)"), "normal_cdf": _with("(1 + erf(X ÷ √2)) ÷ 2"),
     "normal_density": _with("exp(−X² ÷ 2) ÷ √(2 × π)"),
-    "skewness": lambda cell, groups: [groups[0][0], " ÷ √(", groups[1][0], "³)"], "at_least": _between(" ≥ "),
+    "skewness": lambda cell, groups: [groups[0][0], " ÷ √(", groups[1][0], "³)"],
+    "at_least": lambda cell, groups: ["(", groups[0][0], " ≥ ", groups[1][0], ")"],
     "normal": _drawn_normal, "length": _length, "entropy": _listed("entropy"), "deviation": _listed("std"),
     "entropy_slope": _with("−1 − ln(X)"),
     "uniform": lambda cell, groups: [

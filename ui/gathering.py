@@ -46,16 +46,17 @@ def rows(drawing: Drawing, spec: Rows) -> str:
     """A table whose lines are vectors of several tensors, or single numbers of several tensors side by side."""
     cells = [_cells(drawing, grid) for line in spec.grids for grid in line]
     name, tensor, _, free = drawing.resolve(spec.grids[0][0])
-    axis = tensor.axes[free[0]] if free else spec.column_axis
+    axis = naming.axes(tensor)[free[0]] if free else spec.column_axis
+    named = [axis] if axis else []
     places = drawing.choose(axis, tensor.shape[free[0]], name) if free else []
     kinds = {drawing.caption(found[0][0], None)["kind"] for found in cells}
     return drawing.keep({
         **drawing.caption(name, spec.title), "kind": kinds.pop() if len(kinds) == 1 else "computed", "shape": "",
-        "axes": naming.axes_text(drawing.view.language, [axis]), "row_axis": drawing.say(spec.axis),
-        "column_axis": naming.axis_name(drawing.view.language, axis),
+        "axes": naming.axes_text(drawing.view.language, named), "row_axis": drawing.say(spec.axis) if spec.axis else "",
+        "column_axis": naming.axes_text(drawing.view.language, named),
         "rows": [{"text": drawing.sign(label)} for label, _ in spec.lines],
         "columns": [{"text": drawing.sign(label)} for label in spec.columns]
-        or drawing.headers((axis,), 0, places),
+        or drawing.headers((axis,), 0, places, name),
         "cells": [[name, list(index)] for found in cells for name, index in found],
         "dense": False, "range": naming.limits(name),
         **({"looks": [naming.look(name) for (name, _), *_ in cells[:len(spec.columns)]]} if spec.looks else {}),

@@ -15,6 +15,8 @@ PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "strip": ("strip", "sentence", "prediction", "undo", "view", "layer", "snapshots", "language", "class"),
     "board": ("editing", "controls", "explanation"),
 })
+# what the notes of a board invite to, each in a sentence of its own
+INVITED = ("lessons", "explanation", "editing", "controls")
 NAMES = tuple(name for names in PLACES.values() for name in names)
 # event of the board → what it belongs to; what is not on the page is not carried out either
 _OWNERS: Mapping[str, str] = MappingProxyType({

@@ -59,7 +59,7 @@ class Rows:
 
     title: str
     lines: tuple[tuple[str, Grid | tuple[Grid, ...]], ...]
-    axis: str = "quantity"
+    axis: str = ""
     columns: tuple[str, ...] = ()
     column_axis: str = ""
     looks: bool = False

@@ -74,8 +74,11 @@ def _words(prose: Prose, state: State) -> None:
     left.caption(text.say(language, "example_note" if prose.preset else "example_note_own", example=example))
     tasks = right.container(key="try")
     _part(tasks, "try", prose, language)
-    if prose.preset not in (None, state.choices.preset):
+    if prose.tasks_follow and prose.preset not in (None, state.choices.preset):
         tasks.caption(text.say(language, "try_note", example=example))
+        if not state.hides("model"):
+            tasks.button(text.say(language, "try_switch", example=example.strip()), key="try_switch",
+                         on_click=lambda: _take(str(prose.preset)))
 
 
 def _absent(lesson: str) -> None:

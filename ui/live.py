@@ -18,7 +18,7 @@ from ui.explanation import explanation
 from ui.frame import Frame, tokens
 from ui.operands import finite
 from ui.state import State, covers
-from ui.text import LANGUAGE_NAMES, LANGUAGES
+from ui.text import LANGUAGE_NAMES, LANGUAGES, listed
 from ui.view import decode, encode
 
 SHOWN_CANDIDATES = 3
@@ -153,9 +153,11 @@ def _strip(state: State, frame: Frame, trace: Trace, baseline: Trace) -> dict[st
     return {
         "tokens": tokens(state.model, state.ids), "text": state.draft or choices.text,
         "text_error": state.text_error,
-        "text_hint": state.say("text_hint", words=", ".join(words), last=config.vocab_size - 1),
+        "text_hint": state.say("text_hint", words=listed(choices.language, words), last=config.vocab_size - 1),
         "candidates": _candidates(state, trace, baseline),
-        "edits": len(state.edits), "can_undo": state.cursor > 0,
+        # a lesson that chooses a token has other probabilities on its board
+        "share_note": state.say("share_before_choosing") if "choosing.temperature" in trace else "",
+        "edits": len(state.edits), "switched": bool(choices.switches), "can_undo": state.cursor > 0,
         "can_redo": state.cursor < len(state.history) - 1,
         "first_changed": _first_changed(trace, baseline, len(state.ids) - 1),
         "snapshots": list(state.snapshots),

@@ -51,7 +51,8 @@ def show(state: State) -> None:
         if not state.hides("controls"):
             _buttons(state)
     with st.container(key="card_cost"):
-        st.html(join(_title(state, "loop_cost", "loop_cost_note"), _panel(
+        note = "loop_cost_note_end" if state.steps >= MOST_STEPS else "loop_cost_note"
+        st.html(join(_title(state, "loop_cost", note), _panel(
             tag("div", _table(state, turns), css="loop-table"), *_conclusions(state, turns),
         )))
 

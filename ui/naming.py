@@ -8,18 +8,25 @@ from typing import Any
 
 from engine import Model, ModelConfig, Tensor
 from engine.operands import pair_members
-from ui.text import say, visible
+from ui.text import listed, say, visible
 
 SEQUENCE_AXES = frozenset({"position", "query", "key"})
 AXIS_LETTERS: Mapping[str, str] = MappingProxyType({
     "batch": "B", "position": "T", "query": "T", "key": "T", "feature": "C", "head": "H",
     "head_feature": "D", "hidden": "F", "vocabulary": "V", "pair": "D/2", "score": "n",
     "table_position": "max_positions", "unit": "width", "sample_query": "queries", "sample_key": "keys",
-    "entry": "n", "point": "n", "mask": "M", "rank": "V", "draw": "n", "step": "n",
+    "entry": "n", "point": "n", "mask": "M", "share": "n",
+    "printed": "n", "whole": "n", "rank": "V", "draw": "n", "step": "n",
 })
 _CELL_PREFIX: Mapping[str, str] = MappingProxyType({
     "feature": "c", "head_feature": "d", "hidden": "f", "pair": "p", "batch": "b", "head": "h",
     "score": "s", "unit": "u", "sample_query": "q", "sample_key": "k", "entry": "x", "point": "x", "mask": "m",
+    "share": "w",
+})
+# axes whose places have names of their own: the tokens of the second article's sentence, and −3 … 3
+_LABELS: Mapping[str, tuple[str, ...]] = MappingProxyType({
+    "printed": tuple(f"{token} {place}" for place, token in enumerate("今天天气真")),
+    "whole": ("−3", "−2", "−1", "0", "1", "2", "3"),
 })
 # axes along which people count from one
 _COUNTED: Mapping[str, str] = MappingProxyType({"rank": "r", "draw": "n", "step": "n"})
@@ -49,9 +56,11 @@ _LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType({
     "choosing.temperature": (0.0, 2.0), "choosing.top_k": (1.0, 50.0), "choosing.top_p": (0.0, 1.0),
     "choosing.seed": (0.0, 999.0),
 })
+# what is made of the other input of `engine.programs.attention_linear`
+_TURNED_ROUND = ("attention_linear.other", "attention_linear.held.v.", "attention_linear.held.v_heads.")
 _WHOLE_NUMBERS = frozenset({
     "input_ids", "why_sqrt.seed", "dropout.seed", "dropout.kept", "choosing.seed", "choosing.top_k", "choosing.counts",
-    "choosing.others.counts",
+    "choosing.others.counts", "rope.offset", "rope.positions", "positions.rope.offset", "positions.rope.positions",
 })
 # running sums, numbers to draw with, and what the filters leave of probabilities
 _SHARES = frozenset({
@@ -82,7 +91,7 @@ def is_share(tensor: str) -> bool:
 
 def limits(tensor: str) -> list[float]:
     """The range of a slider that makes sense for the tensor's cells."""
-    usual = (0.0, 1.0) if is_share(tensor) else (-2.0, 2.0)
+    usual = (0.0, 1.0) if is_share(tensor) else (0.0, 20.0) if is_whole(tensor) else (-2.0, 2.0)
     return list(_LIMITS.get(tensor, usual))
 
 
@@ -114,10 +123,20 @@ def axes_text(language: str, names: Sequence[str]) -> str:
 
 
 def axes(tensor: Tensor) -> tuple[str, ...]:
-    """The tensor's axes; rows of a position table are places of the table, not tokens of the sentence."""
-    if not str(tensor.node.name).endswith("position_embedding.weight"):
-        return tensor.axes
-    return tuple("table_position" if axis == "position" else axis for axis in tensor.axes)
+    """The tensor's axes; those of a few tensors are called after what stands there.
+
+    Rows of a position table are places of the table, not tokens of the sentence, and softmax makes
+    weights of scores.
+    """
+    name = str(tensor.node.name)
+    if name.endswith("position_embedding.weight"):
+        return tuple("table_position" if axis == "position" else axis for axis in tensor.axes)
+    if name.startswith(("block.", "gelu.table.")):
+        own = "printed" if name.startswith("block.") else "whole"
+        return tuple(own if axis in ("score", "entry") else axis for axis in tensor.axes)
+    if is_share(name):
+        return tuple("share" if axis == "score" else axis for axis in tensor.axes)
+    return tensor.axes
 
 
 def shape_text(tensor: Tensor) -> str:
@@ -135,6 +154,8 @@ def cell_label(model: Model, ids: Sequence[int], axis: str, index: int) -> str:
         return token_label(model, ids[index]) if index < len(ids) else str(index)
     if axis == "vocabulary":
         return token_label(model, index)
+    if axis in _LABELS:
+        return _LABELS[axis][index]
     if axis in _COUNTED:
         return f"{_COUNTED[axis]}{index + 1}"
     return str(index) if axis == "table_position" else f"{_CELL_PREFIX[axis]}{index}"
@@ -145,8 +166,14 @@ def token_label(model: Model, token_id: int) -> str:
     return f"#{token_id}" if model.tokenizer is None else visible(model.tokenizer.label(token_id))
 
 
+def standing(ids: Sequence[int], name: str) -> tuple[int, ...]:
+    """The tokens as a tensor has them: what comes of an input whose rows are turned round has the last one first."""
+    return tuple(reversed(ids)) if any(part in f"{name}." for part in _TURNED_ROUND) else tuple(ids)
+
+
 def cell_title(model: Model, ids: Sequence[int], tensor: Tensor, name: str, index: Sequence[int]) -> str:
     """`L1·scores[h0, on, sit]`: the cell by its labels, batch left out, repeated tokens told apart."""
+    ids = standing(ids, name)
     title = f"L{int(name.split('.')[1]) + 1}·{short_name(name)}" if name.startswith("layers.") else short_name(name)
     parts = [
         _cell_part(model, ids, axis, part) for axis, part in zip(axes(tensor), index, strict=True) if axis != "batch"
@@ -162,6 +189,7 @@ def _cell_part(model: Model, ids: Sequence[int], axis: str, index: int) -> str:
 
 def axis_labels(model: Model, ids: Sequence[int], tensor: Tensor) -> list[list[str]]:
     """One label per index for every axis; positions are numbered, so that no two are alike."""
+    ids = standing(ids, str(tensor.node.name))
     return [
         [
             f"{index}:{cell_label(model, ids, axis, index)}" if axis in SEQUENCE_AXES
@@ -172,8 +200,9 @@ def axis_labels(model: Model, ids: Sequence[int], tensor: Tensor) -> list[list[s
     ]
 
 
-def pairs_text(config: ModelConfig) -> str:
+def pairs_text(language: str, config: ModelConfig) -> str:
     """The pairing by name with its pairs: `half: (d0, d2), (d1, d3)`."""
     pairing, size = config.rope_pairing, config.head_size
     members = (pair_members(pair, pairing, size) for pair in range(size // 2))
-    return f"{pairing}: {', '.join(f'(d{first}, d{second})' for first, second in members)}"
+    return say(language, f"pairs_of_{pairing}",
+               pairs=listed(language, [f"(d{first}, d{second})" for first, second in members]))

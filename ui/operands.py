@@ -12,7 +12,9 @@ Groups = Sequence[Sequence[Term]]
 # operations that hand a number on as it is
 COPIES = frozenset({"lookup", "split_heads", "merge_heads", "take", "copy", "rows", "expand"})
 # operations whose operands say more by their names than by their numbers
-NAMED = COPIES | {"order", "gather", "count"}
+NAMED = COPIES | {"order", "gather"}
+# operation → the input that it hands on as it is, or counts: the name says more, even of a whole number
+HANDED_ON = {"keep_top_k": 0, "keep_top_p": 0, "draw": 1, "count": 0}
 
 
 def grouped(cell: Cell) -> Groups:

@@ -14,13 +14,15 @@ from engine import Trace
 from ui import runs, text
 
 PARTS = ("problem", "idea", "structure", "example", "try")
-_PLACE = re.compile(r"\{\{([^{}|]+?)(?:\|(short|percent))?\}\}")
+_PLACE = re.compile(r"\{\{([^{}|]+?)(?:\|(short|precise|percent))?\}\}")
 _WHOSE = re.compile(r"(?:([a-z]+):)?(.+)")
 _BLOCK = re.compile(r"^\[(\w+)\]$", re.MULTILINE)
 _TENSOR = re.compile(r"^([\w.]+?)(?:\[([\d:,]*)\])?$")
 
 
-_STYLES: Mapping[str | None, Callable[[float], str]] = MappingProxyType({"short": text.short, None: text.number})
+_STYLES: Mapping[str | None, Callable[[float], str]] = MappingProxyType(
+    {"short": text.short, "precise": text.precise, None: text.number},
+)
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,13 @@ class Prose:
     """A lesson's words in one language: title, lead, and a block of Markdown for each part.
 
     `preset` is the example whose numbers they quote; None where they quote the lesson's own alone.
+    `tasks_follow` is false where the tasks say themselves which model they need.
     """
 
     title: str
     lead: str
     preset: str | None
+    tasks_follow: bool
     parts: Mapping[str, str]
 
 
@@ -47,7 +51,7 @@ def read(lesson: str, language: str) -> Prose:
     """The prose of a lesson with its numbers filled in from the unedited trace of an article's example.
 
     The head's `preset` says which example; *Cats sit on* where it says nothing, `none` for a lesson
-    that quotes only what it computes beside any model.
+    that quotes only what it computes beside any model. `tasks: any` says that the tasks name their models.
     """
     fields, body = _source(lesson, language)
     quoted = fields.get("preset", "cats")
@@ -57,7 +61,7 @@ def read(lesson: str, language: str) -> Prose:
         name: fill(content.strip(), runs.article(preset or "cats", lesson), language)
         for name, content in zip(pieces[1::2], pieces[2::2], strict=True)
     }
-    return Prose(fields["title"], fields["lead"], preset, MappingProxyType(parts))
+    return Prose(fields["title"], fields["lead"], preset, fields.get("tasks") != "any", MappingProxyType(parts))
 
 
 def _source(lesson: str, language: str) -> tuple[dict[str, str], str]:

@@ -10,7 +10,7 @@ import numpy as np
 from engine import Cell, Tensor, Term
 from engine.ranking import drawn_ranks, keeps
 from ui.operands import Groups
-from ui.text import number
+from ui.text import precise
 
 Formula = Callable[[Cell, Groups], list[str | Term]]
 # what these show is one of very many operands: the others are not worth counting
@@ -45,7 +45,7 @@ def _gather(cell: Cell, groups: Groups) -> list[str | Term]:
 def _temper(cell: Cell, groups: Groups) -> list[str | Term]:
     (x,), (temperature,) = groups
     if temperature.value == 0:
-        return [temperature, f" = 0 → {'0' if _rank(cell) == 1 else '−∞'}"]
+        return ["(T = ", temperature, f", r{_rank(cell)}) → "]
     return [x, " ÷ ", temperature]
 
 
@@ -53,14 +53,14 @@ def _keep_top_k(cell: Cell, groups: Groups) -> list[str | Term]:
     (x,), (k,) = groups
     if _rank(cell) <= k.value:
         return [f"{_rank(cell)} ≤ ", k, " → ", x]
-    return [f"{_rank(cell)} > ", k, f" → {number(cell.tensor.node.attributes['fill'])}"]
+    return [f"{_rank(cell)} > ", k, " → "]
 
 
 def _keep_top_p(cell: Cell, groups: Groups) -> list[str | Term]:
     (x,), (mass,), (p,) = groups
     if p.value >= 1:
-        return [p, " = 1 → ", x]
-    return [mass, " < ", p, " → ", x] if keeps(mass.value, p.value) else [mass, " ≥ ", p, " → 0"]
+        return ["(p = ", p, ") → ", x]
+    return [mass, " < ", p, " → ", x] if keeps(mass.value, p.value) else [mass, " ≥ ", p, " → "]
 
 
 def _added(cell: Cell, groups: Groups) -> list[str | Term]:
@@ -89,7 +89,7 @@ def _count(cell: Cell, groups: Groups) -> list[str | Term]:
     for term in groups[0]:
         if term.value == token.value:
             parts += [", ", term] if parts else [term]
-    return ["#(", *parts, ")"] if parts else ["#( )"]
+    return ["count(", *parts, ")"] if parts else ["0"]
 
 
 def _ungathered(cell: Cell, groups: Groups) -> list[str | Term]:
@@ -134,9 +134,12 @@ def details(cell: Cell) -> dict[str, object]:
         case "keep_top_k":
             return {"rank": _rank(cell), "k": f"{values[1]:g}"}
         case "keep_top_p":
-            return {"mass": number(values[1]), "p": f"{values[2]:g}"}
+            return {"mass": precise(values[1]), "p": f"{values[2]:g}"}
+        case "count":
+            draws, token = [term.value for term in cell.terms if term.input == 0], cell.terms[-1].value
+            return {"draws": len(draws), "times": draws.count(token)}
         case "draw":
-            return {"u": number(cell.terms[-1].value), "rank": _drawn_rank(cell) + 1}
+            return {"u": precise(cell.terms[-1].value), "rank": _drawn_rank(cell) + 1}
         case "sum_from":
             return {"first": cell.tensor.node.attributes["first"]}
     return {}

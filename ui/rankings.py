@@ -14,14 +14,14 @@ SLIDERS = (
 # the same as numbers to type
 SETTINGS = Rows("title_settings", (("", tuple(
     grid(f"choosing.{name}") for name in ("temperature", "top_k", "top_p", "seed")
-)),), columns=("T", "k", "p", "column_seed"), column_axis="quantity", looks=True)
+)),), columns=("T", "k", "p", "column_seed"), looks=True)
 
 
 def ranking(title: str, columns: tuple[tuple[str, str], ...]) -> Rows:
     """A row for each token in order of its logit; columns by their label and the step that they show."""
     return Rows(title, tuple(
         (str(rank + 1), tuple(grid(f"choosing.{name}", rank=rank) for _, name in columns)) for rank in range(LEADING)
-    ), axis="axis_rank", columns=tuple(label for label, _ in columns), column_axis="quantity", looks=True)
+    ), axis="axis_rank", columns=tuple(label for label, _ in columns), looks=True)
 
 
 def draws() -> tuple[Rows, Rows]:
@@ -33,4 +33,4 @@ def _draws(numbers: range) -> Rows:
     return Rows("title_draws", tuple(
         (f"{number + 1}", (grid("choosing.u", draw=number), grid("choosing.drawn", draw=number)))
         for number in numbers
-    ), axis="axis_draw", columns=("u", "column_token"), column_axis="quantity", looks=True)
+    ), axis="axis_draw", columns=("u", "column_token"), looks=True)

@@ -261,7 +261,7 @@ class State:
         self.choices = replace(found.choices, **kept)
         self.history, self.cursor, self.snapshots = found.history, found.cursor, found.snapshots
         self.trail = [] if found.choices.selected is None else [found.choices.selected]
-        self.gesture, self.text_error, self.draft = None, None, None
+        self.gesture, self.text_error, self.draft, self.due = None, None, None, None
 
 
 def indices_of(part: int | slice, size: int) -> list[int]:

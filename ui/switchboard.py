@@ -89,25 +89,33 @@ def report(state: State) -> None:
 def _prediction(state: State, outcomes: list[comparison.Outcome]) -> None:
     st.dataframe(
         {
-            "token": [f"{outcome.label} · {outcome.token}" for outcome in outcomes],
-            "before": [outcome.before for outcome in outcomes],
-            "after": [outcome.after for outcome in outcomes],
-            "delta": [outcome.after - outcome.before for outcome in outcomes],
+            "token": [_named(outcome) for outcome in outcomes],
+            "before": [100 * outcome.before for outcome in outcomes],
+            "after": [100 * outcome.after for outcome in outcomes],
+            "delta": [f"{100 * (outcome.after - outcome.before):+.2f}".replace("-", "−") for outcome in outcomes],
         },
         column_config={
             "token": state.say("switched_token"),
             **{
                 name: st.column_config.ProgressColumn(
-                    state.say(f"switched_{name}"), format="percent", min_value=0.0, max_value=1.0,
+                    state.say(f"switched_{name}"), format="%.2f%%", min_value=0.0, max_value=100.0,
                 ) for name in ("before", "after")
             },
-            "delta": st.column_config.NumberColumn("Δ", format="%+.4f"),
+            "delta": st.column_config.TextColumn(state.say("switched_points")),
         },
         key="switched_prediction", alt=state.say("switched_prediction"),
     )
 
 
+def _named(outcome: comparison.Outcome) -> str:
+    """The token with its id, which some have for a name."""
+    own = f"#{outcome.token}"
+    return own if outcome.label == own else f"{outcome.label} · {outcome.token}"
+
+
 def _tensors(state: State, differences: list[comparison.Difference]) -> None:
+    """The largest |Δ| first; last what only one of the models has."""
+    differences = sorted(differences, key=lambda each: -1.0 if each.largest is None else each.largest, reverse=True)
     st.dataframe(
         {
             "name": [each.name for each in differences],
@@ -119,7 +127,7 @@ def _tensors(state: State, differences: list[comparison.Difference]) -> None:
         column_config={
             "name": state.say("tensor"), "shape": state.say("switched_shape"), "place": state.say("switched_place"),
             "largest": st.column_config.NumberColumn(state.say("switched_largest"), format="%.4g"),
-            "where": state.say("switched_where"),
+            "where": st.column_config.TextColumn(state.say("switched_where"), width="large"),
         },
         height=TABLE_HEIGHT, placeholder="", key="switched_tensors", alt=state.say("switched_tensors"),
     )

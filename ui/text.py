@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from math import isfinite, isinf, isnan
@@ -18,16 +19,18 @@ LANGUAGES = ("en", "zh")
 LANGUAGE_NAMES = MappingProxyType({"en": "English", "zh": "中文"})
 # the labels that the board's scripts use
 BOARD_LABELS = (
-    "undo redo reset_all reset_cell reset_tensor edits no_edits first_changed next_token was values delta "
-    "both view layer head snapshots save name restore previous_lesson next_lesson change_sentence use cancel "
-    "comma number minus_infinity_not_here wider step_up step_down explain computed_would_be copy copied "
-    "show_all trail close more row show_row parameter computed leaf overridden of range changed edited "
-    "slider dismiss used_row muted_row pending tied forget snapshots_hint row_range percent help_title help present "
+    "undo redo reset_all reset_cell reset_tensor edits no_edits architecture_changed first_changed next_token was "
+    "values delta both view layer head snapshots save name restore previous_lesson next_lesson change_sentence use "
+    "cancel comma number minus_infinity_not_here wider step_up step_down explain computed_would_be copy copied "
+    "show_all trail close more row show_row parameter computed leaf overridden of range changed edited slider "
+    "dismiss used_row muted_row pending tied forget snapshots_hint row_range percent help_title help present "
     "present_keys present_leave step_back step_on hand_out hand_out_present hand_out_hide link copy_link code "
-    "code_too_long local_link find_term terms_found"
+    "code_too_long local_link find_term terms_found no_term"
 ).split()
 FOUR_DECIMALS = Decimal("0.0001")
 SMALLEST_DECIMAL = 0.00005
+# below this a formula could not be checked with four decimals
+SMALLEST_IN_FORMULA = 0.001
 LARGEST_DECIMAL = 1e5
 LISTED_WORDS = 12
 _SIGNS = MappingProxyType({" ": "␣", "\n": "↵", "\t": "⇥"})
@@ -47,6 +50,16 @@ def say(language: str, key: str, **values: object) -> str:
     return template.format(**values) if values else template
 
 
+def joined(language: str, sentences: Sequence[str]) -> str:
+    """Sentences one after the other; Chinese ones need no space between them."""
+    return ("" if language == "zh" else " ").join(sentences)
+
+
+def listed(language: str, words: Iterable[str]) -> str:
+    """Words in a row, with the mark that the language puts between them."""
+    return ("、" if language == "zh" else ", ").join(words)
+
+
 def board_labels(language: str) -> dict[str, str]:
     """The labels that the board's scripts use, in one language."""
     return {key: catalogue(language)[key] for key in BOARD_LABELS}
@@ -60,7 +73,7 @@ def preferred_language(locale: str | None) -> str:
 def explain_error(language: str, error: GlassboxError) -> str:
     """What went wrong, and what to do, in the reader's words."""
     details = {
-        name: ", ".join(map(str, value[:LISTED_WORDS])) if isinstance(value, tuple) else value
+        name: listed(language, map(str, value[:LISTED_WORDS])) if isinstance(value, tuple) else value
         for name, value in error.details.items()
     }
     return say(language, f"error_{error.code}", **details)
@@ -74,11 +87,20 @@ def number(value: float) -> str:
         return "∞" if value > 0 else "−∞"
     size = abs(value)
     if size and (size < SMALLEST_DECIMAL or size >= LARGEST_DECIMAL):
-        mantissa, _, exponent = f"{value:.1e}".partition("e")
-        return f"{mantissa}e{int(exponent)}".replace("-", "−")
+        return _scientific(value, 1)
     # halves go away from zero, as in the browser
     rounded = Decimal(value).quantize(FOUR_DECIMALS, ROUND_HALF_UP) + 0
     return str(rounded).replace("-", "−")
+
+
+def precise(value: float) -> str:
+    """A number as formulas have it: three digits at least, however small it is."""
+    return _scientific(value, 2) if 0 < abs(value) < SMALLEST_IN_FORMULA else number(value)
+
+
+def _scientific(value: float, decimals: int) -> str:
+    mantissa, _, exponent = f"{value:.{decimals}e}".partition("e")
+    return f"{mantissa}e{int(exponent)}".replace("-", "−")
 
 
 def short(value: float) -> str:

@@ -54,8 +54,8 @@ def sentence(language: str, preset: str, ids: tuple[int, ...]) -> Markup:
         text = tokenizer.decode(list(ids))
         encoded = gpt2_tokens.encode_words(text)
         told = fill(say(language, "tokens_gpt2"), count=str(sum(map(len, encoded))))
-        parts = _parts(text, encoded, gpt2_tokens.words_spellings())
-        content += [tag("p", told), _stave(language, parts, "tokens_gpt2_label")]
+        own_parts = _parts(text, encoded, gpt2_tokens.words_spellings())
+        content += [tag("p", told), _stave(language, own_parts, "tokens_gpt2_label")]
     return _content(*content)
 
 
@@ -93,7 +93,8 @@ def _status(language: str, step: Step, here: int, last: int, spellings: Mapping[
     """Where learning stands, and what it does next."""
     stands = fill(say(language, "merge_status"), here=str(here), last=str(last), size=str(len(spellings)))
     if step.next_pair is None:
-        return join(stands, say(language, "merge_ends"))
+        is_bare = here == 0 and not step.counts
+        return join(stands, say(language, "merges_nothing" if is_bare else "merge_ends"))
     if here == MOST_MERGES:
         return join(stands, say(language, "merge_stops", most=MOST_MERGES))
     left, right = (chip(_piece(token, spellings)) for token in step.next_pair)
@@ -110,7 +111,7 @@ def _pairs(language: str, step: Step, spellings: Mapping[int, bytes]) -> Markup:
         tag(
             "tr", tag("td", chip(_piece(left, spellings)), " + ", chip(_piece(right, spellings))),
             tag("td", f"{left} + {right}", css="pairs-ids"),
-            tag("td", tag("i", style=f"width: {100 * count // highest}%"), str(count), css="pairs-count"),
+            tag("td", tag("i", style=f"--share: {100 * count // highest}"), str(count), css="pairs-count"),
             css="pairs-next" if (left, right) == step.next_pair else "",
         )
         for (left, right), count in step.counts

@@ -72,3 +72,6 @@ def _text(state: State, name: str) -> None:
 def _take(name: str, key: str) -> None:
     with suppress(ValueError):  # longer than the field lets anybody type
         current().set_control(name, st.session_state[key])
+        if name == "corpus":
+            # other merges are learned on another text
+            _go_to(0)

@@ -34,6 +34,8 @@ class View:
     # tokens that the loop has appended, and positions that a cache would have from its earlier steps
     steps: int = 0
     reused: int = 0
+    # of `hiding.INVITED`, what is not on the page
+    hidden: frozenset[str] = frozenset()
 
     @property
     def baseline(self) -> Trace:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engine import ModelConfig
-from ui import naming, runs, text
+from ui import hiding, naming, runs, text
 from ui.view import View
 
 
@@ -18,21 +18,33 @@ def traits(config: ModelConfig) -> tuple[str, ...]:
         config.activation if config.activation != "none" else "no_activation",
         "residual" if config.residual else "no_residual", "causal" if config.causal else "not_causal",
         "scaled" if config.scale_scores else "unscaled", "tied" if config.tied_head else "untied",
-        *(["biased"] if config.bias else []), *(["qk_norm"] if config.qk_norm else []),
+        *(["biased"] if config.bias else []), "qk_norm" if config.qk_norm else "no_qk_norm",
         *([] if config.logit_soft_cap is None else ["capped"]),
     )
 
 
 def title(key: str, view: View) -> str:
-    """A title, with the model's sizes and choices filled in."""
-    return text.say(view.language, key, **_values(view))
+    """A title, with the model's sizes and choices filled in; this model may have one of its own."""
+    own = f"{key}_{view.preset}"
+    return text.say(view.language, own if own in text.catalogue(view.language) else key, **_values(view))
 
 
 def note(key: str, view: View) -> str | None:
-    """A section's guidance: the sentence of the key, and those that are true of such models, or of this one."""
-    ends = ("", *(f"_{trait}" for trait in traits(view.baseline.model.config)), f"_{view.preset}")
-    keys = [f"{key}{end}" for end in ends if f"{key}{end}" in text.catalogue(view.language)]
-    return " ".join(text.say(view.language, own, **_values(view)) for own in keys) or None
+    """A section's guidance: the sentence of the key, and those that are true of such models, or of this one.
+
+    After the first come invitations, but none to what a link leaves out.
+    """
+    invited = [name for name in hiding.INVITED if name not in view.hidden]
+    ends = (*invited, *traits(view.baseline.model.config), view.preset)
+    keys = [own for own in (key, *(f"{key}_{end}" for end in ends)) if own in text.catalogue(view.language)]
+    return text.joined(view.language, [text.say(view.language, own, **_values(view)) for own in keys]) or None
+
+
+def verdict(key: str, view: View) -> str:
+    """What a test says; models of some traits have a sentence of their own."""
+    keys = [f"{key}_{trait}" for trait in traits(view.baseline.model.config)]
+    said = text.catalogue(view.language)
+    return next((said[own] for own in keys if own in said), said[key])
 
 
 def sign(key: str, view: View) -> str:
@@ -44,6 +56,7 @@ def sign(key: str, view: View) -> str:
 def _values(view: View) -> Mapping[str, object]:
     config = view.baseline.model.config
     return {
-        **runs.sizes(view.baseline), "pairs": naming.pairs_text(config), "cap": f"{config.logit_soft_cap or 0:g}",
+        **runs.sizes(view.baseline), "pairs": naming.pairs_text(view.language, config),
+        "cap": f"{config.logit_soft_cap or 0:g}",
         "activation": text.say(view.language, f"flow_{config.activation}"),
     }

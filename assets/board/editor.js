@@ -292,8 +292,8 @@ class EditorBar {
     const { labels } = this.board;
     const parts = [];
     const baseline = numberFromWire(editor.baseline);
-    if (!sameNumber(value, baseline)) parts.push(`${labels.was} ${formatNumber(baseline)}`);
-    if (editor.edited && editor.computed !== null) parts.push(`${labels.computed_would_be} ${formatNumber(numberFromWire(editor.computed))}`);
+    if (!sameNumber(value, baseline)) parts.push(`${labels.was} ${formatNumber(baseline, editor.integer)}`);
+    if (editor.edited && editor.computed !== null) parts.push(`${labels.computed_would_be} ${formatNumber(numberFromWire(editor.computed), editor.integer)}`);
     return parts.join(" · ");
   }
 }

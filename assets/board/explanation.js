@@ -1,6 +1,8 @@
 // Asking a cell for its arithmetic: pointer and keys on the cells, and the panel that answers.
 
 const OPERANDS_AT_FIRST = 24;
+// a button in the place of fewer would save nothing
+const FEWEST_FOLDED = 4;
 const COPIED_MILLISECONDS = 1600;
 
 class ExplanationPanel {
@@ -35,6 +37,9 @@ class ExplanationPanel {
       this.words,
       this.buildNumpyLine(explanation.numpy),
     );
+    // where the reader is stands at the end of a long way
+    const trail = this.root.firstElementChild;
+    trail.scrollLeft = trail.scrollWidth;
     if (hadFocus) (this.operands[focusedPosition] ?? this.operands[0])?.focus();
   }
 
@@ -63,11 +68,19 @@ class ExplanationPanel {
     this.operands = [];
     const shown = [];
     const rest = [];
-    const place = (node) => (this.operands.length > OPERANDS_AT_FIRST ? rest : shown).push(node);
+    let ending = "";
+    const count = pieces.filter((piece) => piece.tensor !== undefined).length;
+    const most = count < OPERANDS_AT_FIRST + FEWEST_FOLDED ? count : OPERANDS_AT_FIRST;
+    const place = (node) => (this.operands.length > most ? rest : shown).push(node);
     let word = element("span", "gb-word");
     for (const piece of pieces) {
       if (piece.tensor !== undefined) {
         word.append(this.buildOperand(piece));
+        continue;
+      }
+      // what closes a folded list stays in sight
+      if (count > most && this.operands.length === count) {
+        ending += piece.text;
         continue;
       }
       // Lines break at spaces only: a bracket stays with the operand that it touches.
@@ -80,9 +93,11 @@ class ExplanationPanel {
     }
     place(word);
     formula.append(...shown);
-    if (rest.length) formula.append(this.buildShowAll(rest));
-    if (isOverridden) formula.append(pieces.length ? " = " : "", this.wouldBe);
-    else formula.append(" = ", this.result);
+    if (rest.length) formula.append(this.buildShowAll(rest), ending);
+    // an arrow leads to the number by itself
+    const sign = /→ $/.test(pieces.at(-1)?.text ?? "") ? "" : " = ";
+    if (isOverridden) formula.append(pieces.length ? sign : "", this.wouldBe);
+    else formula.append(sign, this.result);
     return formula;
   }
 
@@ -138,16 +153,16 @@ class ExplanationPanel {
       const operand = this.operands[position++];
       const number = numberFromWire(piece.value);
       const { show, label } = operand.dataset;
-      const shown = show === "label" ? label : formatNumber(number, show === "integer");
+      const shown = show === "label" ? label : formatInFormula(number, show === "integer");
       // (−2)² is not −2²
       const isRaised = /^[²³]/.test(pieces[place + 1]?.text ?? "");
       setText(operand, number < 0 && (isRaised || /[+−×÷] $/.test(before)) ? `(${shown})` : shown);
       operand.title = `${operand.dataset.label} = ${formatExact(number)}`;
     }
     const result = numberFromWire(value);
-    setText(this.result, formatNumber(result, integer));
+    setText(this.result, formatInFormula(result, integer));
     this.result.title = formatExact(result);
-    setText(this.wouldBe, formatNumber(numberFromWire(computed)));
+    setText(this.wouldBe, formatInFormula(numberFromWire(computed)));
     this.words.hidden = !words;
     setText(this.words, words ?? "");
   }

@@ -12,7 +12,7 @@ function buildSection(board, { title, note, items }) {
   let joining = [];
   for (const item of items) {
     if (item.type === "op") {
-      joining.push(element("span", "gb-op", item.text));
+      joining.push(element("span", item.text === "→" ? "gb-op gb-arrow" : "gb-op", item.text));
       continue;
     }
     // A joining word never ends a line: it wraps together with what it leads to.
@@ -102,6 +102,7 @@ class FlowPicture {
     const host = element("div", "gb-flow-cells");
     const scroller = element("div", "gb-scroller");
     scroller.append(this.board.addGrid(key, { firstRow: specification.rows.length - 1 }).table);
+    watchRightEdge(scroller);
     host.append(scroller);
     return host;
   }
@@ -196,15 +197,14 @@ function buildSlider(board, item) {
     max: toPosition(item.max),
     step: item.log ? (toPosition(item.max) - toPosition(item.min)) / LOGARITHMIC_STEPS : item.step,
   });
-  /** A key moves by one at least: at the low end of a logarithmic slider a step is less. */
-  const wholeFrom = (value) => {
-    const whole = Math.round(value);
-    return whole === cell.value && !slider.matches(":active") ? whole + Math.sign(value - cell.value) : whole;
+  const unit = cell.grid.specification.integer ? 1 : item.step;
+  /** Round numbers. A key moves by one of them at least: at the low end of a logarithmic slider a step is less. */
+  const roundFrom = (value) => {
+    const round = tidy(Math.round(value / unit) * unit);
+    return round === cell.value && !slider.matches(":active") ? round + Math.sign(value - cell.value) * unit : round;
   };
   enableGestures(board, slider, (gesture) => {
-    const value = toValue(Number(slider.value));
-    const rounded = cell.grid.specification.integer ? wholeFrom(value)
-      : item.log ? Number(value.toPrecision(3)) : Math.round(value / item.step) * item.step;
+    const rounded = roundFrom(toValue(Number(slider.value)));
     board.edit(cell, tidy(Math.min(item.max, Math.max(item.min, rounded))), gesture, true);
   });
   label.append(element("span", "gb-control-label", item.label), slider, shown);

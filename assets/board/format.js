@@ -4,6 +4,8 @@ const MINUS = "\u2212";
 const FIXED_DECIMALS = 4;
 const SMALLEST_FIXED = 0.00005;
 const FIXED_LIMIT = 1e5;
+// below this a formula could not be checked with four decimals
+const SMALLEST_IN_FORMULA = 0.001;
 const STEPS_PER_RANGE = 80;
 
 /** Little-endian Float64 numbers out of base64. */
@@ -38,6 +40,12 @@ function formatNumber(value, isInteger = false) {
   if (size < SMALLEST_FIXED) return formatExponential(value, 1);
   if (size >= FIXED_LIMIT) return formatExponential(value, 1);
   return withTypographicMinus(value.toFixed(FIXED_DECIMALS));
+}
+
+/** As operands and results of a formula are written: three digits at least, however small the number. */
+function formatInFormula(value, isInteger = false) {
+  const size = Math.abs(value);
+  return size > 0 && size < SMALLEST_IN_FORMULA ? formatExponential(value, 2) : formatNumber(value, isInteger);
 }
 
 function formatExponential(value, decimals) {

@@ -20,7 +20,8 @@ function buildGlossary(board, { terms }) {
   const narrow = () => {
     const wanted = field.value.trim().toLowerCase();
     for (const { term, row } of lines) row.hidden = ![term.en, term.zh, term.words, term.title].join("\n").toLowerCase().includes(wanted);
-    setText(count, labels.terms_found.replace("{n}", lines.filter(({ row }) => !row.hidden).length));
+    const found = lines.filter(({ row }) => !row.hidden).length;
+    setText(count, found ? labels.terms_found.replace("{n}", found) : labels.no_term);
   };
   field.addEventListener("input", narrow);
   narrow();

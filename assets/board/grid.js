@@ -7,6 +7,19 @@ function cellAt(target) {
   return CELL_OF.get(target.closest?.("td"));
 }
 
+const WIDTHS = new ResizeObserver((entries) => entries.forEach(({ target }) => fadeRightEdge(target.closest(".gb-scroller"))));
+
+/** A table that is wider than its place fades where it goes on. */
+function watchRightEdge(scroller) {
+  scroller.addEventListener("scroll", () => fadeRightEdge(scroller), { passive: true });
+  for (const watched of [scroller, ...scroller.children]) WIDTHS.observe(watched);
+}
+
+function fadeRightEdge(scroller) {
+  const hidden = scroller ? scroller.scrollWidth - scroller.clientWidth - scroller.scrollLeft : 0;
+  scroller?.classList.toggle("gb-clipped", hidden > 1);
+}
+
 class Grid {
   /** `firstRow`: a flow block shows only the last row of its grid. */
   constructor(key, specification, labels, { firstRow = 0 } = {}) {
@@ -42,6 +55,7 @@ class Grid {
     if (specification.shape) caption.append(element("span", "gb-shape", specification.shape));
     const scroller = element("div", "gb-scroller");
     scroller.append(this.table);
+    watchRightEdge(scroller);
     figure.append(caption, scroller, this.buildLegend());
     if (specification.more_rows) figure.append(this.buildRowChooser(onShowRow));
     return figure;

@@ -90,8 +90,11 @@ class HandingOut {
   /** A class often opens the app over plain http, where browsers have no clipboard but the old command. */
   async copy() {
     this.link.select();
-    if (navigator.clipboard) await navigator.clipboard.writeText(this.link.value);
-    else document.execCommand("copy");
+    try {
+      await navigator.clipboard.writeText(this.link.value);
+    } catch {  // refused, or not there over plain http
+      document.execCommand("copy");
+    }
     setText(this.copyButton, this.labels.copied);
     setTimeout(() => setText(this.copyButton, this.labels.copy_link), COPIED_MILLISECONDS);
   }

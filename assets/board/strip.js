@@ -42,12 +42,12 @@ class Strip {
     this.foldSidebar();
     document.documentElement.lang = strip.language === "zh" ? "zh-CN" : strip.language;
     this.finishWriting(strip);
-    const { tokens, text, text_error, text_hint, candidates, edits, can_undo, can_redo, first_changed } = strip;
+    const { tokens, text, text_error, text_hint, candidates, share_note, edits, switched, can_undo, can_redo, first_changed } = strip;
     // While a sentence is being written nothing may redraw the form: errors are put into it.
     const sentence = this.isWriting ? { isWriting: true } : { tokens, text_error };
     this.part("sentence", sentence, () => (this.isWriting ? this.buildSentenceForm(text, text_hint) : this.buildSentence(sentence)));
-    this.part("prediction", { candidates }, (data) => this.buildPrediction(data));
-    this.part("history", { edits, can_undo, can_redo, isLate: this.board.outbox.isLate }, (data) => this.buildHistory(data));
+    this.part("prediction", { candidates, share_note }, (data) => this.buildPrediction(data));
+    this.part("history", { edits, switched, can_undo, can_redo, isLate: this.board.outbox.isLate }, (data) => this.buildHistory(data));
     this.part("changed", { first_changed }, (data) => this.buildChanged(data));
     this.part("view", { mode }, (data) => this.buildModes(data));
     this.part("place", { layer: strip.layer, head: strip.head }, (data) => this.buildPlace(data));
@@ -136,7 +136,7 @@ class Strip {
 
   // ---- prediction
 
-  buildPrediction({ candidates: onTheWire }) {
+  buildPrediction({ candidates: onTheWire, share_note }) {
     const candidates = onTheWire.map(({ id, text, top, ...numbers }) => {
       const read = Object.entries(numbers).map(([name, number]) => [name, numberFromWire(number)]);
       return { id, text, top, ...Object.fromEntries(read) };
@@ -154,7 +154,7 @@ class Strip {
     const name = Number.isNaN(top.logit) ? "" : top.tied > 1 ? `${top.tied} ${this.labels.tied}` : top.text;
     const now = element("b", "gb-top", `${name} ${formatNumber(top.logit)}`);
     now.title = formatExact(top.logit);
-    line.append(now, element("span", "gb-share", ` (${this.percent(top.probability)})`));
+    line.append(now, element("span", "gb-share", ` (${this.percent(top.probability)}${share_note})`));
     const others = candidates.filter((candidate) => candidate !== top).map((candidate) => {
       const other = element("span", "gb-candidate", `${candidate.text} ${formatNumber(candidate.logit)}`);
       other.title = `${formatExact(candidate.logit)} (${this.percent(candidate.probability)})`;
@@ -169,7 +169,7 @@ class Strip {
 
   // ---- edits
 
-  buildHistory({ edits, can_undo, can_redo, isLate }) {
+  buildHistory({ edits, switched, can_undo, can_redo, isLate }) {
     const { labels, board } = this;
     const undo = button("gb-button gb-icon", "↶", () => board.send({ type: "undo" }), labels.undo);
     const redo = button("gb-button gb-icon", "↷", () => board.send({ type: "redo" }), labels.redo);
@@ -178,7 +178,10 @@ class Strip {
     redo.disabled = !can_redo;
     reset.disabled = edits === 0;
     const count = edits ? labels.edits.replace("{n}", edits) : labels.no_edits;
-    return [element("span", "gb-edit-count", isLate ? labels.pending : count), undo, redo, reset];
+    const words = [];
+    if (switched) words.push(element("span", "gb-edit-count gb-switched", labels.architecture_changed));
+    if (isLate || edits || !switched) words.push(element("span", "gb-edit-count", isLate ? labels.pending : count));
+    return [...words, undo, redo, reset];
   }
 
   buildChanged({ first_changed }) {
@@ -247,8 +250,8 @@ class Strip {
       const restore = button("gb-link", name, () => {
         board.send({ type: "restore", name });
         menu.open = false;
-      }, `${labels.restore}: ${name}`);
-      const forget = button("gb-button gb-quiet gb-icon", "×", () => board.send({ type: "forget", name }), `${labels.forget}: ${name}`);
+      }, `${labels.restore} · ${name}`);
+      const forget = button("gb-button gb-quiet gb-icon", "×", () => board.send({ type: "forget", name }), `${labels.forget} · ${name}`);
       const line = element("span", "gb-snapshot");
       line.append(restore, forget);
       form.append(line);
@@ -264,7 +267,7 @@ class Strip {
   buildLessons({ previous, next, other_language }) {
     const { labels, board } = this;
     const goTo = (place, text, title) =>
-      button("gb-button gb-quiet", text, () => board.go(place.lesson), `${title}: ${place.title}`);
+      button("gb-button gb-quiet", text, () => board.go(place.lesson), `${title} · ${place.title}`);
     const parts = [];
     if (previous) parts.push(goTo(previous, `‹ ${previous.title}`, labels.previous_lesson));
     if (next) parts.push(goTo(next, `${next.title} ›`, labels.next_lesson));

@@ -97,13 +97,17 @@ class Attention:
 
     def ready(self, place: Scope, letter: str, x: Value) -> Value:
         """Queries or keys as the model matches them: turned, and normalised, where it does so."""
-        if self.config.positions == "rope":
-            cosines, sines = self.model.find("rope.cosines"), self.model.find("rope.sines")
-            turned = x.builder.apply("rotate", x, cosines, sines, pairing=self.config.rope_pairing)
-            x = place.record(f"{letter}_rotated", turned)
-        if self.config.qk_norm:
-            x = rms_norm(place.at(f"{letter}_norm"), None, self.model.find("norm_epsilon"), x)
-        return x
+        turned = self.turned(place, letter, x) if self.config.positions == "rope" else x
+        if not self.config.qk_norm:
+            return turned
+        return rms_norm(place.at(f"{letter}_norm"), None, self.model.find("norm_epsilon"), turned)
+
+    def turned(self, place: Scope, letter: str, x: Value) -> Value:
+        """a' = a·cos − b·sin, b' = a·sin + b·cos for every pair, by the model's own angles, [B,H,T,D]."""
+        angles = self.model.find("rope.cosines"), self.model.find("rope.sines")
+        return place.record(
+            f"{letter}_rotated", x.builder.apply("rotate", x, *angles, pairing=self.config.rope_pairing)
+        )
 
     def written(self, place: Scope, name: str, output: Value) -> Value:
         """The heads side by side, times Wo, without the bias, [B,H,T,D] → [B,T,C]."""

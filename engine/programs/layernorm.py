@@ -31,10 +31,10 @@ def program(scope: Scope, config: ModelConfig) -> None:
         _both(scope, here, x, weight, bias)
     own = inside.at("own")
     vector = own.constant("x", ("entry",), np.array(LOPSIDED))
-    weight, bias = (
+    neutral = (
         own.constant(name, ("entry",), np.full(len(LOPSIDED), fill)) for name, fill in (("weight", 1.0), ("bias", 0.0))
     )
-    _both(scope, own, vector, weight, bias)
+    _both(scope, own, vector, *neutral)
 
 
 def _both(scope: Scope, here: Scope, x: Value, weight: Value, bias: Value) -> None:

@@ -77,9 +77,10 @@ def _queries_and_keys(scope: Scope, way: Scope, config: ModelConfig, stream: Val
 
 def _match(scope: Scope, way: Scope, config: ModelConfig, query: Value, key: Value) -> None:
     """scores = q·k / √D [B,H,T,T], before the mask; normalised and scaled as the model does it."""
-    if config.qk_norm:
-        epsilon = scope.find("norm_epsilon")
-        query, key = (rms_norm(way.at(f"{letter}_norm"), None, epsilon, x) for letter, x in (("q", query), ("k", key)))
-    dot = way.record("dot", contract(MATCH, query, key))
+    ready = (
+        rms_norm(way.at(f"{letter}_norm"), None, scope.find("norm_epsilon"), x) if config.qk_norm else x
+        for letter, x in (("q", query), ("k", key))
+    )
+    dot = way.record("dot", contract(MATCH, *ready))
     if config.scale_scores:
         way.record("scores", dot / scope.find("sqrt_head_size"))

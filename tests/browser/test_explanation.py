@@ -80,7 +80,9 @@ def follow(reader: Reader, reference: str) -> None:
 @pytest.mark.parametrize(("lesson", "reference", "formula"), [
     ("scores", f"{ATTENTION}.scores[0,0,2,1]", "scores[on, sit] = 1.2449 ÷ 1.4142 = 0.8803"),
     ("mlp", "layers.0.mlp.activation[0,2,2]", "mlp.activation[on, f2] = max(0, −0.5364) = 0.0000"),
-], ids=["scores", "mlp"])
+    ("why_residuals", "why_residuals.plain.1.gradient_h[0]",
+     "why_residuals.plain.1.gradient_h[u0] = −5.66e−5 × 0.8783 = −4.97e−5"),
+], ids=["scores", "mlp", "why_residuals"])
 def test_formulas(reader: Reader, lesson: str, reference: str, formula: str) -> None:
     """The panel in Chinese: the same numbers, other words; operands carry every digit."""
     reader.open(lesson, lang="zh")

@@ -50,7 +50,7 @@ def test_a_switch_changes_the_board_the_tables_and_the_address(reader: Reader) -
     expected = run(variant(presets.load("today"), scale_scores=False), "今天天气真")["probabilities"].row(0, 4)
     token, before, after, _ = cells(reader, 0, 0)
     assert token == "好 · 5120"
-    assert (float(before), float(after)) == (pytest.approx(0.85), pytest.approx(expected[5120]))
+    assert (float(before), float(after)) == (pytest.approx(85), pytest.approx(100 * expected[5120]))
     assert cells(reader, 1, 0)[0] == "input_ids"
 
 
@@ -118,5 +118,5 @@ def test_an_edit_counts_on_both_sides(reader: Reader) -> None:
     token, *shown = cells(reader, 0, 0)
     number = int(token.rpartition(" ")[2])
     assert after[number] == after.max()
-    assert [float(text) for text in shown[:2]] == pytest.approx([before[number], after[number]])
+    assert [float(text) for text in shown[:2]] == pytest.approx([100 * before[number], 100 * after[number]])
     assert cells(reader, 0, 0) != unedited

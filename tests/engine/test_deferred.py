@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from engine import Edit, Model, ModelConfig, Trace, explain, gradient, presets, programs, run
+from engine.deferred import _PARTS
 from engine.edits import Part
+from engine.memory import ArrayCache
 from engine.overlays import LARGE_TABLE, SparseOverlay, overlay, overlay_parameter
 from engine.plan import LARGE_VOCABULARY
 from tests.engine.support import Array
@@ -165,3 +167,28 @@ def test_a_sparse_overlay_stands_in_for_the_array() -> None:
     everything = overlay_parameter(table, [Edit("t", ..., 0.0)])  # type: ignore[arg-type]
     assert isinstance(everything, np.ndarray)
     assert not everything.any()
+
+
+def test_rows_of_a_product_over_the_vocabulary_are_made_alone(large: Model) -> None:
+    trace = run(large, IDS, edits=[Edit("lm_head.weight", (4096, 0), 2.0)], program=programs.lessons)
+    before = _PARTS.bytes
+    flat = np.array([4096 * 12, 4096 * 12 + 5, 90 * 12 + 11, 0])
+    found = trace["contributions"].take(flat)
+    assert _PARTS.bytes == before, "nothing of the vocabulary's size was made"
+    np.testing.assert_array_equal(found, trace["contributions"].data.ravel()[flat])
+
+
+def test_what_is_kept_is_bounded_in_bytes() -> None:
+    cache = ArrayCache(100)
+    made: list[int] = []
+
+    def make(number: int) -> Array:
+        made.append(number)
+        return np.full(5, float(number))
+
+    for number in (1, 2, 1, 3, 1, 2):
+        assert cache.get(number, lambda number=number: make(number)).tolist() == [float(number)] * 5  # type: ignore[misc]
+        assert cache.bytes <= 100
+    assert made == [1, 2, 3, 2], "the one that was not asked for longest goes first"
+    assert cache.get("large", lambda: np.zeros(1000)).shape == (1000,)
+    assert cache.bytes == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine import Edit, Trace, presets, programs, run
+from engine import Edit, EditError, Trace, presets, programs, run
 from engine.chance import whole_seed
 from engine.programs.dropout import MASKS
 from engine.variants import variant
@@ -85,6 +85,14 @@ def test_the_expected_value_stays(today: Trace, p: float, seed: float) -> None:
         trace["dropout.many.mean_dropped"].data[0],
         trace["layers.0.mlp.output"].data[0, -1] * trace["dropout.many.mean_mask"].data, rtol=1e-15,
     )
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("p", 1.0), ("p", -0.1), ("seed", 1.5), ("seed", -1.0),
+])
+def test_what_no_mask_can_be_drawn_with_is_refused(today: Trace, name: str, value: float) -> None:
+    with pytest.raises(EditError):
+        changed(today, **{name: value})
 
 
 @pytest.mark.parametrize(("changes", "added"), [

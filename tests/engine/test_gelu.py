@@ -8,7 +8,7 @@ from math import erf, sqrt, tanh
 import numpy as np
 import pytest
 
-from engine import Edit, Trace, presets, programs, run
+from engine import Edit, Trace, gradient, presets, programs, run
 from engine.variants import variant
 from tests.engine.support import assign, five_point, model_with
 from tests.engine.test_parts import PartsReference
@@ -101,6 +101,18 @@ def test_a_unit_wakes_when_its_bias_is_raised(today: Trace) -> None:
         edits = [Edit("layers.0.mlp.b_up", (36,), bias + raised)]
         trace = run(today.model, today.ids, base=today, edits=edits, program=PROGRAM)
         assert trace["layers.0.gelu.dead"].data.tolist() == [dead]
+
+
+@pytest.mark.parametrize("name", ["gelu_tanh", "gelu_erf"])
+@pytest.mark.parametrize("x", [-2.0, -0.7, 0.0, 0.3, 1.5])
+def test_slopes_have_slopes_of_their_own(name: str, x: float) -> None:
+    """The labs show slopes as tensors, so a gradient passes through them, too."""
+    trace = at(x)
+    found = gradient(trace, f"gelu.own.{name}_slope", ())["gelu.own.x"].number(())
+    # the second difference of the function itself
+    step, function = 1e-4, FUNCTIONS[name]
+    expected = (function(x + step) - 2 * function(x) + function(x - step)) / step**2
+    assert found == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["relu", "gelu"])

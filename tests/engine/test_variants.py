@@ -60,6 +60,14 @@ def test_a_position_table_is_drawn_once_and_is_small(cats: Model) -> None:
     assert len({row.tobytes() for row in first}) == POSITIONS
 
 
+def test_the_bound_on_positions_comes_and_goes_with_their_table(cats: Model) -> None:
+    today = presets.load("today")
+    assert variant(cats, positions="learned").config.max_positions == POSITIONS
+    assert variant(today, positions="rope").config.max_positions is None
+    assert variant(today, positions="none").config.max_positions is None
+    assert variant(today, norm="rmsnorm").config.max_positions == today.config.max_positions
+
+
 def test_layernorm_in_place_of_rmsnorm(cats: Model) -> None:
     """(x − mean) / √(variance + ε) by plain NumPy; weight 1 and bias 0 change nothing."""
     trace = run(variant(cats, norm="layernorm"), "Cats sit on")

@@ -280,7 +280,7 @@ def words_of(item: Item) -> set[str]:
         case Slider(label=label) | Switch(label=label):
             return {label}
         case Rows(title, lines, axis):
-            return {title, axis, *(label for label, _ in lines if "_" in label)}
+            return {title, *filter(None, [axis]), *(label for label, _ in lines if "_" in label)}
         case Verdict(_, zero, other):
             return {zero, other}
         case Operator(sign) if "_" in sign:

@@ -39,23 +39,24 @@ def formula(cell: dict[str, Any]) -> str:
     ({}, "order", 2, "ID(choosing.logits[棒])", "rank 2 among all 50257 logits"),
     ({}, "ranked", 2, "choosing.logits[棒], ID choosing.order[r2]", "at this rank"),
     ({"temperature": 0.5}, "tempered", 2, "choosing.shifted[r2] ÷ choosing.temperature", "divided by the temperature"),
-    ({"temperature": 0}, "tempered", 1, "choosing.temperature = 0 → 0", "argmax"),
-    ({"temperature": 0}, "tempered", 2, "choosing.temperature = 0 → −∞", "argmax"),
+    ({"temperature": 0}, "tempered", 1, "(T = choosing.temperature, r1) → ", "argmax"),
+    ({"temperature": 0}, "tempered", 2, "(T = choosing.temperature, r2) → ", "argmax"),
     ({"top_k": 2}, "kept_k", 2, "2 ≤ choosing.top_k → choosing.tempered[r2]", "Kept by top-k: its rank 2"),
-    ({"top_k": 2}, "kept_k", 3, "3 > choosing.top_k → −∞", "Cut by top-k: its rank 3 is beyond k = 2"),
+    ({"top_k": 2}, "kept_k", 3, "3 > choosing.top_k → ", "Cut by top-k: its rank 3 is beyond k = 2"),
     ({}, "mass_before", 3, "choosing.shares[r1] + choosing.shares[r2]", "before this one"),
-    ({}, "mass_before", 1, "0", "before this one"),
+    ({}, "mass_before", 1, "", "before this one"),
     ({"top_p": 0.9}, "kept_p", 2, "choosing.mass_before[r2] < choosing.top_p → choosing.shares[r2]",
      "the mass before it, 0.8500, is below p = 0.9"),
-    ({"top_p": 0.9}, "kept_p", 3, "choosing.mass_before[r3] ≥ choosing.top_p → 0", "0.9500, has reached p = 0.9"),
-    ({}, "kept_p", 3, "choosing.top_p = 1 → choosing.shares[r3]", "keeps every token"),
+    ({"top_p": 0.9}, "kept_p", 3, "choosing.mass_before[r3] ≥ choosing.top_p → ", "0.9500, has reached p = 0.9"),
+    ({}, "kept_p", 3, "(p = choosing.top_p) → choosing.shares[r3]", "keeps every token"),
     ({}, "running_sum", 2, "choosing.probabilities[r1] + choosing.probabilities[r2]", "its own included"),
     ({}, "probabilities", 2, "choosing.kept_p[r2] ÷ choosing.kept_mass", "what the filters left"),
     ({}, "drawn", 7, "choosing.running_sum[r1] ≤ choosing.u[n7] < choosing.running_sum[r2] → choosing.order[r2]",
      "u = 0.9233 falls to rank 2"),
     ({}, "drawn", 1, "choosing.u[n1] < choosing.running_sum[r1] → choosing.order[r1]", "u = 0.6824 falls to rank 1"),
-    ({}, "counts", 2, "#(choosing.drawn[n7], choosing.drawn[n10], choosing.drawn[n17])", "How many of the draws"),
-    ({}, "counts", 3, "#( )", "How many of the draws"),
+    ({}, "counts", 2, "count(choosing.drawn[n7], choosing.drawn[n10], choosing.drawn[n17])",
+     "3 of 20 draws"),
+    ({}, "counts", 3, "", "0 of 20 draws"),
 ])
 def test_a_cell_says_why(settings: dict[str, float], name: str, rank: int, written: str, said: str) -> None:
     state = state_with(**settings)
@@ -110,6 +111,20 @@ def test_nothing_as_large_as_the_vocabulary_is_sent(preset: str) -> None:
     state = state_with(preset, temperature=0.5)
     assert len(strictly(framed(LESSON, state).data)) < 40_000
     assert len(strictly(alive(LESSON, state))) < 12_000
+
+
+def test_a_sum_far_down_the_ranks_lists_its_first_terms_alone() -> None:
+    """At a high temperature a draw falls to rank 33725, and its operand is the sum up to there."""
+    state = state_with(temperature=2)
+    rank = 33724
+    send(state, "select", tensor="choosing.running_sum", index=[0, rank])
+    assert state.message is None
+    assert len(strictly(alive(LESSON, state))) < 16_000
+    cell = told(state, "running_sum", 0, rank)
+    assert sum("tensor" in piece for piece in cell["pieces"]) == 24
+    assert "33701" in cell["words"]
+    line = float(eval(cell["numpy"], {"trace": state.trace, "np": np}))
+    assert line == pytest.approx(state.trace["choosing.running_sum"].number((0, rank)), rel=1e-9)
 
 
 @pytest.mark.parametrize(("name", "value"), [

@@ -162,18 +162,29 @@ def test_operands_are_all_that_the_engine_names(state: State) -> None:
             assert operands == named, (name, index)
 
 
+def test_no_spread_has_no_skewness() -> None:
+    state = reader("layernorm")
+    for place in range(4):
+        edit(state, "layernorm.own.x", (place,), 2.0)
+    told = explanation(state, "layernorm.own.before.skewness", ())
+    assert (told["value"], told["words"]) == (0, say("en", "explain_skewness_undefined"))
+
+
+WHOLE = {"input_ids", "rope.positions", "rope.offset"}
+
+
 @EVERY_READER
 def test_copies_show_where_they_come_from_and_ids_are_whole(state: State) -> None:
     for name, index in sample(state.trace):
         cell = explain(state.trace, name, index, most=FEW_OPERANDS)
         copied = (cell.computed or cell).op in COPIES
         here = explanation(state, name, index)
-        assert here["integer"] == (name == "input_ids")
+        assert here["integer"] == (name in WHOLE)
         for piece in here["pieces"]:
             if "text" in piece:
                 assert set(piece) == {"text"}
             else:
-                whole = piece["tensor"] == "input_ids"
+                whole = piece["tensor"] in WHOLE
                 assert piece["show"] == ("integer" if whole else "label" if copied else "number"), (name, index)
 
 
@@ -282,6 +293,8 @@ def test_every_cell_has_words(language: str) -> None:
 def test_specific_words_are_of_steps_that_exist() -> None:
     steps = {("multiply", "dropped")}  # in training only
     readers = [reader(switches=tuple(switches.items())) for switches in ARCHITECTURES.values()]
+    # without norms of the model the lesson brings weights of its own
+    readers.append(reader("layernorm", switches=(("norm", "none"),)))
     for state in (*readers, *(reader(lesson) for lesson in programs.OWN)):
         for name, tensor in state.trace.items():
             parts = str(tensor.name or name).split(".")
@@ -440,6 +453,7 @@ def test_words_with_places_have_them_filled_in() -> None:
             "explain_lookup": {"id"}, "explain_rows": {"row"}, "explain_rows_position": {"row"},
             "explain_soft_cap": {"cap"}, "explain_omitted": {"shown", "rest"},
             "explain_order": {"rank", "count"}, "explain_sum_from": {"first"}, "explain_draw": {"u", "rank"},
+            "explain_count": {"draws", "times"},
             **{f"explain_keep_top_k_{end}": {"rank", "k"} for end in ("kept", "cut")},
             **{f"explain_keep_top_p_{end}": {"mass", "p"} for end in ("kept", "cut")},
         }

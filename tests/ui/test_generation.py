@@ -112,6 +112,16 @@ def test_a_peek_into_the_future_shows_where_another_layer_reads_what_it_changed(
     assert differences[3] > 1e-6
 
 
+def test_an_id_may_be_drawn_that_stands_at_no_rank() -> None:
+    state = at_step(1)
+    edit(state, "choosing.order", (0, 0), 7)
+    edit(state, "generating.drawn", (0, 0), 5120)
+    assert state.message is None
+    first, _ = turns(state)
+    assert (first.token, first.probability) == (5120, 0.0)
+    assert alive(LESSON, state)["message"] is None
+
+
 def test_an_edit_changes_the_text_from_the_token_on_that_it_reaches() -> None:
     state = at_step(8)
     before = state.ids

@@ -126,6 +126,20 @@ def test_a_board_without_its_controls() -> None:
     )
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_note_invites_to_what_is_hidden(language: str) -> None:
+    for lesson, key, name in (
+        ("overview", "note_flow", "lessons"), ("why_residuals", "note_residuals_forward", "explanation"),
+        ("why_residuals", "note_residuals_forward", "editing"), ("why_layers", "note_layers_parts", "controls"),
+    ):
+        invitation = say(language, f"{key}_{name}")
+        readers = (reader(lesson, language=language, hidden=hidden) for hidden in ((), (name,)))
+        free, bound = ([part["note"] or "" for part in framed(lesson, each).data["layout"]] for each in readers)
+        assert any(invitation in note for note in free)
+        assert not any(invitation in note for note in bound)
+        assert any(say(language, key) in note for note in bound)
+
+
 def test_an_address_says_what_is_hidden() -> None:
     state = reader(hidden=("lessons", "editing"), presenting=True)
     assert address(state) == "?lang=en&present=1&hide=lessons.editing"

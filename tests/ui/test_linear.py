@@ -82,13 +82,14 @@ def test_the_chart_draws_what_bends_and_the_straight_lines_beside_it(name: str |
     assert len(series) == 6
     assert len({each["name"] for each in series}) == 6
     bends = [np.abs(np.diff(each["y"], 2)).max() > 1e-9 for each in series]
-    assert bends == [False] * 3 + [name is not None] * 3
+    # the straight lines are drawn last, on top
+    assert bends == [name is not None] * 3 + [False] * 3
     if name is None:
         assert np.allclose([each["y"] for each in series[:3]], [each["y"] for each in series[3:]], atol=1e-12)
     # in the middle nothing is added
     middle = [each["y"][40] for each in series]
     assert series[0]["x"][40] == 0
-    assert middle[3:] == pytest.approx(state.trace[f"{LAYERS}.z3"].data.tolist(), abs=1e-12)
+    assert middle[:3] == pytest.approx(state.trace[f"{LAYERS}.z3"].data.tolist(), abs=1e-12)
 
 
 def about(name: str, zero: bool, language: str = "en") -> str:
@@ -116,11 +117,22 @@ def test_a_token_alone(language: str) -> None:
 
 
 def test_with_qk_norm_only_adding_tells() -> None:
-    """ε leaves a trace of the factor, too small to be seen in four decimals."""
+    """ε leaves a trace of the factor, too small to be seen in four decimals; the verdict says so."""
     state = reader("attention_linear", switches=(("qk_norm", True),))
+    assert verdicts(state)[1] == catalogue("en")["verdict_attention_scale_other_qk_norm"]
     _, numbers = table(state, "title_attention_scale")
     assert np.abs(numbers[-1]).max() < 5e-5
     assert np.abs(table(state, "title_attention_sum")[1][-1]).max() > 0.01
+
+
+def test_the_other_input_has_its_rows_turned_round() -> None:
+    state = reader("attention_linear")
+    rows = {grid["title"]: grid["rows"] for grid in framed("attention_linear", state).data["grids"].values()}
+    titles = (catalogue("en")[f"title_attention_{name}"] for name in ("x", "other_x"))
+    own, other = ([(row["text"], row["sub"]) for row in rows[title]] for title in titles)
+    assert own == [("Cats", "0"), ("sit", "1"), ("on", "2")]
+    assert other == [("on", "0"), ("sit", "1"), ("Cats", "2")]
+    assert explanation(state, "layers.0.attention_linear.other_x", (0, 0, 1))["title"].endswith("[on, c1]")
 
 
 @EVERY_PRESET

@@ -184,6 +184,12 @@ def test_the_first_tensor_that_changed(change: Edit, first: str | None) -> None:
     assert alive("overview", state)["strip"]["first_changed"] == first
 
 
+@pytest.mark.parametrize("lesson", ["overview", "choosing", "generating"])
+def test_the_strip_tells_probabilities_before_the_settings_from_those_after_them(lesson: str) -> None:
+    note = alive(lesson, reader(lesson))["strip"]["share_note"]
+    assert note == ("" if lesson == "overview" else say("en", "share_before_choosing"))
+
+
 def test_the_strip_of_a_random_model_ranks_its_own_tokens() -> None:
     state = reader(preset="scratch")
     logits = state.trace["logits"].data[0, -1]

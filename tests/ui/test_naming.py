@@ -111,7 +111,7 @@ def test_titles_of_cells_are_never_alike() -> None:
     ("interleaved", "interleaved: (d0, d1), (d2, d3)"), ("half", "half: (d0, d2), (d1, d3)"),
 ])
 def test_pairs_in_words(pairing: str, text: str) -> None:
-    assert naming.pairs_text(reader(preset="scratch", pairing=pairing).model.config) == text
+    assert naming.pairs_text("en", reader(preset="scratch", pairing=pairing).model.config) == text
 
 
 @pytest.mark.parametrize("preset", presets.NAMES)

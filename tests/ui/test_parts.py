@@ -82,7 +82,7 @@ def test_a_vector_that_does_not_vary_explains_its_skewness() -> None:
      "L2·gelu.reach[f3] × L2·gelu.relu_slopes[f3]"),
     ("dropout", "dropout.draws", (0, 2, 3), "dropout.draws[on, c3]", "random(dropout.seed, 11)"),
     ("dropout", "dropout.many.draws", (1, 0), "dropout.many.draws[m1, c0]", "random(dropout.seed, 16)"),
-    ("dropout", "dropout.kept", (0, 2, 3), "dropout.kept[on, c3]", "dropout.draws[on, c3] ≥ dropout.p"),
+    ("dropout", "dropout.kept", (0, 2, 3), "dropout.kept[on, c3]", "(dropout.draws[on, c3] ≥ dropout.p)"),
     ("dropout", "dropout.h_final", (0, 2, 3), "dropout.h_final[on, c3]",
      "dropout.h_att[on, c3] + dropout.dropped[on, c3]"),
 ])

@@ -18,6 +18,7 @@ from engine.explain import LEAVES
 from engine.operations import OPERATIONS
 from tests.ui.support import ROOT
 from ui.explanation import SPECIFIC
+from ui.hiding import INVITED
 from ui.switches import FIELDS
 from ui.text import (
     BOARD_LABELS,
@@ -28,6 +29,7 @@ from ui.text import (
     explain_error,
     number,
     percent,
+    precise,
     say,
     short,
     visible,
@@ -95,7 +97,8 @@ def test_chinese_labels_are_chinese() -> None:
     """But for those that are names, signs or letters in any language."""
     same = {key for key, words in catalogue("zh").items() if words == catalogue("en")[key]}
     assert same <= {
-        "arch_activation_relu", "arch_activation_relu_squared", "arch_logit_soft_cap_1", "arch_logit_soft_cap_15",
+        "arch_activation_relu", "arch_activation_relu_squared", "arch_norm", "arch_logit_soft_cap_1",
+        "arch_logit_soft_cap_15",
         "arch_logit_soft_cap_30", "arch_norm_layernorm", "arch_norm_rmsnorm", "arch_positions_rope",
         "arch_scale_scores", "axis_batch", "axis_head", "axis_key", "axis_query", "chart_layer_norm",
         "chart_positions_rope", "chart_rms_norm", "column_token", "combination_gpt2", "combination_llama",
@@ -143,9 +146,10 @@ def test_every_key_is_used_somewhere() -> None:
                     patterns.add(pattern(node))
     exact = {*literals, *BOARD_LABELS, *error_keys(), *explanation_keys()}
     # a sentence for some models only is found by the note's key and what is special about them
-    ends = {*presets.NAMES, *every_trait()}
-    exact |= {f"{key}_{end}" for key in literals if key.startswith("note_") for end in ends}
+    ends = {*presets.NAMES, *every_trait(), *INVITED}
+    exact |= {f"{key}_{end}" for key in literals if key.startswith(("note_", "section_")) for end in ends}
     free = [each for each in patterns if not each.startswith(("error_", "explain_"))]
+    free += [f"{each}_({'|'.join(ends)})" for each in patterns if each.startswith("verdict_")]
     unused = [
         key for key in catalogue("en")
         if key not in exact and not any(re.fullmatch(each, key) for each in free)
@@ -239,7 +243,7 @@ def test_every_operation_has_words() -> None:
 def test_errors_name_what_is_wrong(language: str) -> None:
     unknown = InputError("unknown_word", "", word="zebra", words=("on", "sit"), last_id=255)
     words = explain_error(language, unknown)
-    assert all(part in words for part in ("zebra", "on, sit", "255"))
+    assert all(part in words for part in ("zebra", "on、sit" if language == "zh" else "on, sit", "255"))
     words = explain_error(language, EditError("not_finite", "", name="logits", value=inf))
     assert all(part in words for part in ("logits", "inf"))
 
@@ -267,6 +271,14 @@ def test_places_are_filled_and_braces_of_readers_left_alone() -> None:
 ])
 def test_four_decimals(value: float, shown: str) -> None:
     assert number(value) == shown
+
+
+@pytest.mark.parametrize(("value", "shown"), [
+    (-5.66e-5, "−5.66e−5"), (0.000999, "9.99e−4"), (0.001, "0.0010"), (0.0001, "1.00e−4"), (0.0, "0.0000"),
+    (-0.5, "−0.5000"), (1e5, "1.0e5"), (-inf, "−∞"),
+])
+def test_formulas_have_three_digits_at_least(value: float, shown: str) -> None:
+    assert precise(value) == shown
 
 
 @pytest.mark.parametrize(("value", "shown"), [

@@ -18,7 +18,7 @@ EVERY_LESSON = pytest.mark.parametrize("lesson", LESSONS)
 WORD = re.compile(r"\[((?:[^\[\]]|\{\{.*?\}\})+)\]\(#([^)\s]+)\)")
 WITH_WORDS = (
     "overview", "embedding", "layer", "rmsnorm", "qkv", "rope", "scores", "values", "residual", "mlp", "layers",
-    "final_norm", "lm_head",
+    "final_norm", "lm_head", "choosing", "generating",
 )
 
 
