@@ -52,7 +52,8 @@ def parse(query: Mapping[str, str], language: str) -> State:
         language=language, preset=preset, text=query.get("text", presets.SENTENCES[preset]),
         seed=_whole(query.get("seed", "1")),
         mode=_one_of(query.get("mode", MODES[0]), MODES),
-        presenting=_one_of(query.get("present", "0"), ("0", "1")) == "1",
+        # beyond 1 it counts the steps that the browser shows
+        presenting=_whole(query.get("present", "0")) > 0,
         hidden=hiding.parse(query.get("hide", "")),
     )
     own = presets.load(preset, choices.seed).config

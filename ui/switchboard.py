@@ -125,7 +125,8 @@ def _tensors(state: State, differences: list[comparison.Difference]) -> None:
             "where": [each.where for each in differences],
         },
         column_config={
-            "name": state.say("tensor"), "shape": state.say("switched_shape"), "place": state.say("switched_place"),
+            "name": st.column_config.TextColumn(state.say("tensor"), width="medium"),
+            "shape": state.say("switched_shape"), "place": state.say("switched_place"),
             "largest": st.column_config.NumberColumn(state.say("switched_largest"), format="%.4g"),
             "where": st.column_config.TextColumn(state.say("switched_where"), width="large"),
         },

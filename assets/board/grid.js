@@ -220,8 +220,10 @@ class Grid {
     if (!this.legendBar) return;
     const [look] = this.looks;
     const isShare = look.isShare && mode !== "delta";
-    this.legendBar.classList.toggle("gb-one-way", isShare);
-    const bound = scale === 0 ? "0" : `±${formatNumber(scale, look.isInteger && mode !== "delta")}`;
+    // sizes and spreads have no other side
+    const isOneWay = isShare || (mode !== "delta" && !this.values.some((value) => value < 0));
+    this.legendBar.classList.toggle("gb-one-way", isOneWay);
+    const bound = scale === 0 ? "0" : `${isOneWay ? "0 … " : "±"}${formatNumber(scale, look.isInteger && mode !== "delta")}`;
     setText(this.legendText, isShare ? "0 … 1" : `${mode === "delta" ? "Δ " : ""}${bound}`);
   }
 

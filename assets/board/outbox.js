@@ -89,6 +89,8 @@ function isReplacedBy(earlier, event) {
 class AddressBar {
   constructor(signal) {
     this.latest = null;
+    // the steps of a presentation that are shown: the browser's own business, and yet they outlive a reload
+    this.presented = Math.max(0, Number(new URLSearchParams(location.search).get("present")) - 1) || 0;
     addEventListener("pagehide", () => this.write(), { signal });
   }
 
@@ -97,11 +99,21 @@ class AddressBar {
     return this.latest ?? location.search;
   }
 
+  /** What Python says of the state, and how far a presentation has got: present=1 is its start. */
   show(address) {
-    if (!address || address === this.query) return;
-    this.latest = address;
+    if (!address) return;
+    this.stated = address;
+    const whole = address.replace(/([?&]present)=1(?=&|$)/, `$1=${this.presented + 1}`);
+    if (whole === this.query) return;
+    this.latest = whole;
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.write(), ADDRESS_PAUSE_MILLISECONDS);
+  }
+
+  showPresented(count) {
+    if (count === this.presented) return;
+    this.presented = count;
+    this.show(this.stated);
   }
 
   write() {

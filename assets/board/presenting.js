@@ -11,7 +11,7 @@ const ESCAPABLE = `${TEXT_ENTRY}, form, dialog, .gb-menu, .gb-dock, .gb-table, [
 /** The style sheet hides what is not marked as shown, so that nothing flashes up before its turn. */
 class Presentation {
   constructor(board) {
-    Object.assign(this, { board, isOn: false, shown: 0 });
+    Object.assign(this, { board, isOn: false, shown: 0, opened: board.addressBar.presented });
     // Streamlit may draw a part of the page anew at any time, and without the mark
     this.observer = new MutationObserver(() => this.mark());
   }
@@ -26,8 +26,9 @@ class Presentation {
       else this.observer.disconnect();
     }
     if (this.path !== location.pathname) {
+      const isFirst = this.path === undefined;
       this.path = location.pathname;
-      this.shown = this.isGoingBack ? Infinity : 0;
+      this.shown = this.isGoingBack ? Infinity : isFirst ? this.opened : 0;
       this.isGoingBack = false;
     }
     this.mark();
@@ -41,7 +42,9 @@ class Presentation {
     if (!this.isOn) return void this.board.strip?.drawSteps(null);
     const { steps } = this;
     steps.forEach((step, position) => step.toggleAttribute(SHOWN, position < this.shown));
-    this.board.strip?.drawSteps({ shown: Math.min(this.shown, steps.length), count: steps.length });
+    const shown = Math.min(this.shown, steps.length);
+    this.board.strip?.drawSteps({ shown, count: steps.length });
+    this.board.addressBar.showPresented(shown);
   }
 
   /** Space, → and PageDown, as presenters' remote controls send it, lead on; their opposites lead back. */

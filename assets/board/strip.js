@@ -90,6 +90,8 @@ class Strip {
       chip.append(element("small", "", ` ${token.id}`));
       list.append(chip);
     }
+    // of a long text the last tokens are the ones to see
+    requestAnimationFrame(() => (list.scrollTop = list.scrollHeight));
     if (this.board.hides("sentence")) return [list];
     const change = button("gb-button gb-quiet gb-icon", "✎", () => this.write(true), this.labels.change_sentence);
     return [list, change, buildStatus(text_error)];

@@ -167,7 +167,7 @@ def test_no_spread_has_no_skewness() -> None:
     for place in range(4):
         edit(state, "layernorm.own.x", (place,), 2.0)
     told = explanation(state, "layernorm.own.before.skewness", ())
-    assert (told["value"], told["words"]) == (0, say("en", "explain_skewness_undefined"))
+    assert (told["value"], told["words"]) == (0, catalogue("en")["explain_skewness_undefined"])
 
 
 WHOLE = {"input_ids", "rope.positions", "rope.offset"}

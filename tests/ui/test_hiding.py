@@ -158,7 +158,7 @@ def test_another_preset_keeps_what_the_link_left_out() -> None:
 
 @pytest.mark.parametrize("query", [
     {"hide": "everything"}, {"hide": "lessons.nothing"}, {"hide": "Lessons"}, {"hide": "lessons,prose"},
-    {"present": "yes"}, {"present": "2"}, {"present": ""},
+    {"present": "yes"}, {"present": "-1"}, {"present": ""},
 ])
 def test_a_broken_link_hides_nothing(query: dict[str, str]) -> None:
     state = open_address({"lang": "en", **query}, None)
@@ -166,6 +166,13 @@ def test_a_broken_link_hides_nothing(query: dict[str, str]) -> None:
     assert state.message[0] == "error"
     assert state.message[1].startswith(say("en", "broken_link", reason="").strip()[:20])
     assert (state.choices.hidden, state.choices.presenting) == ((), False)
+
+
+@pytest.mark.parametrize(("steps", "presenting"), [("0", False), ("1", True), ("7", True)])
+def test_the_steps_of_a_presentation_are_the_browser_s(steps: str, presenting: bool) -> None:
+    state = open_address({"lang": "en", "present": steps}, None)
+    assert state.message is None
+    assert state.choices.presenting is presenting
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -10,6 +10,7 @@ import pytest
 from tests.ui.support import EVERY_PRESET, Numbers, addresses, alive, decoded, edit, framed, items, lessons, reader
 from ui import board
 from ui.drawing import Drawing
+from ui.explanation import explanation
 from ui.layout import Rows, Switch, Verdict, grid
 from ui.state import State
 from ui.text import LANGUAGES, catalogue
