@@ -73,6 +73,8 @@ class Subject:
     cell: dict[str, Any]
     tolerance: float
     arrival: dict[str, int]
+    preset: str = "cats"
+    parameter: str = "layers.0.attention.Wq"
     stages: list[dict[str, float]] = field(default_factory=list)
     work: dict[str, float] = field(default_factory=lambda: dict.fromkeys(WORK, 0.0))
     sizes: list[float] = field(default_factory=list)
@@ -110,11 +112,20 @@ class Subject:
         before = _metrics(devtools)
         for _ in range(BLOCK):
             self.steps += 1
-            self.edit(page, _expected(self.steps))
+            self.edit(page, self.expected())
         after = _metrics(devtools)
         for name in WORK:
             self.work[name] += after[name] - before[name]
         devtools.detach()
+
+    def expected(self) -> float:
+        """What the watched cell must hold after the slider has gone its steps from where the parameter was."""
+        from engine import Edit, presets, run
+
+        model, cell = presets.load(self.preset), (0, 1)
+        start = float(model.parameters[self.parameter][cell])
+        edits = (Edit(self.parameter, cell, round(start + self.steps * STEP, 2)),)
+        return float(run(model, presets.SENTENCES[self.preset], edits=edits)[WATCHED].data[PLACE])
 
     def forget(self) -> None:
         self.stages.clear()
@@ -130,13 +141,16 @@ def _metrics(devtools: CDPSession) -> dict[str, float]:
     return {metric["name"]: metric["value"] for metric in devtools.send("Performance.getMetrics")["metrics"]}
 
 
-def _board(url: str, lesson: str, has_chart: bool) -> Subject:
+def _board(url: str, lesson: str, has_chart: bool, preset: str = "cats",
+           parameter: str = "layers.0.attention.Wq") -> Subject:
     arrival = {".gb-board td[data-value]": 1} | ({".js-plotly-plot .trace": 1} if has_chart else {})
     reference = f"{WATCHED}[{','.join(map(str, PLACE))}]"
-    query = urlencode({"lang": "en", "cell": "layers.0.attention.Wq~0.1"})
+    query = urlencode({"lang": "en", "preset": preset, "cell": f"{parameter}~0.1"})
     return Subject(
-        f"board, {lesson}", f"{url}/{lesson}?{query}", ".gb-dock input[type=range]",
+        f"board, {lesson}" if preset == "cats" else f"board, {lesson}, {preset}",
+        f"{url}/{lesson}?{query}", ".gb-dock input[type=range]",
         {"selector": f'td[data-ref="{reference}"]', "place": 0, "count": 1}, 1e-12, arrival,
+        preset, parameter,
     )
 
 
@@ -156,22 +170,17 @@ def _measure(browser: Browser, seconds: float) -> None:
     plain, charted = lessons.heaviest()
     shown = lessons.tensors(plain, State(Choices()))
     with serve(APP) as app, serve(NAIVE_PAGE) as naive:
-        subjects = [_board(app.url, plain, has_chart=False), _naive(naive.url, shown)]
+        subjects = [
+            _board(app.url, plain, has_chart=False), _naive(naive.url, shown),
+            # 50257 words; a parameter of two decimals, as the slider steps
+            _board(app.url, "scores", has_chart=False, preset="today", parameter="layers.0.attention.Wk"),
+        ]
         pages = [subject.open(browser) for subject in subjects]
         _edits(subjects, pages, seconds)
         for page in pages:
             page.context.close()
         views = [subjects[0], _board(app.url, charted, has_chart=True), subjects[1]]
         _first_views(browser, views)
-
-
-def _expected(steps: int) -> float:
-    """What the watched cell must hold after the slider has gone that many steps."""
-    from engine import Edit, presets, run
-
-    edits = (Edit("layers.0.attention.Wq", (0, 1), round(steps * STEP, 2)),)
-    cats = run(presets.load("cats"), presets.SENTENCES["cats"], edits=edits)
-    return float(cats[WATCHED].data[PLACE])
 
 
 def _edits(subjects: list[Subject], pages: list[Page], seconds: float) -> None:
@@ -217,7 +226,7 @@ def _hold(page: Page, subject: Subject, seconds: float) -> tuple[str, str, int]:
     page.keyboard.up("ArrowLeft")
     page.wait_for_timeout(3000)
     subject.steps -= steps
-    held, expected = page.evaluate("benchmark.held()"), _expected(subject.steps)
+    held, expected = page.evaluate("benchmark.held()"), subject.expected()
     if abs(held["value"] - expected) > subject.tolerance:
         raise AssertionError(f"{subject.name}: {held['value']} was painted last, not {expected}")
     return f"{held['rate']:.1f}", milliseconds(held["settled"] / 1000), steps

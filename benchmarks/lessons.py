@@ -11,11 +11,10 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.server import ROOT
-from ui import events, frame, live, navigation
+from ui import board, events, frame, live, navigation
 from ui.frame import Frame
 from ui.layout import Section
 from ui.state import Choices, State
-from ui.view import View
 
 CELL = ("layers.0.attention.Wq", (0, 1))
 SELECT: dict[str, Any] = {"type": "select", "tensor": CELL[0], "index": list(CELL[1]), "trail": "start"}
@@ -51,12 +50,6 @@ def layouts() -> dict[str, tuple[tuple[Section, ...], bool]]:
     return found
 
 
-def view(state: State) -> View:
-    choices = state.choices
-    return View(choices.language, choices.preset, choices.seed, choices.pairing, state.ids, choices.layer,
-                choices.head, choices.rows)
-
-
 def edited(state: State) -> State:
     """The state after the cell was selected and edited once."""
     report(state, SELECT)
@@ -73,7 +66,8 @@ def report(state: State, event: dict[str, Any]) -> None:
 
 
 def board_of(lesson: str, state: State) -> Frame:
-    return frame.build(lesson, layouts()[lesson][0], view(state))
+    state.lesson = lesson
+    return frame.build(lesson, layouts()[lesson][0], board.view(state))
 
 
 def tensors(lesson: str, state: State) -> tuple[str, ...]:
@@ -82,9 +76,10 @@ def tensors(lesson: str, state: State) -> tuple[str, ...]:
 
 
 def weigh(state: State) -> list[Weight]:
-    """Every lesson, the one whose edit sends most first."""
+    """Every lesson of the walkthrough, the one whose edit sends most first."""
     weights = []
-    for lesson, (_, has_chart) in layouts().items():
+    for lesson in navigation.GROUPS["lessons_cats"]:
+        has_chart = layouts()[lesson][1]
         built = board_of(lesson, state)
         sent: dict[str, Any] = live.build(state, built, {})
         cells = sum(len(flat) for grid in built.grids for _, flat in grid.parts)
