@@ -161,6 +161,7 @@ def test_an_edit_makes_another_text_and_undo_brings_the_first_back(visit: Visit)
     reader.page.wait_for_function("() => document.querySelectorAll('.loop-text .piece')[10].innerText !== '好'")
     assert text(reader) == before
     # another reader who opens the link sees the same text
+    reader.wait_for_address(lacks="edits=")
     other = visit()
     other.visit(reader.page.url.removeprefix(reader.url))
     wait_for_length(other, 13)

@@ -81,7 +81,7 @@ PRINTED = {
         **{(f"{ATTENTION}.W{name}", str(row)): IDENTITY[row] for name in "qkv" for row in range(4)},
     },
     "rope": {
-        **TURNED, **V_HEADS, ("rope.positions", ""): "0.0000 1.0000 2.0000", ("rope.frequencies", ""): "1.0000",
+        **TURNED, **V_HEADS, ("rope.positions", ""): "0 1 2", ("rope.frequencies", ""): "1.0000",
     },
     "scores": {
         **{key: numbers for key, numbers in TURNED.items() if "rotated" in key[0]}, **WEIGHTS_ON,
@@ -175,10 +175,12 @@ def test_other_lesson(visit: Visit, lesson: str, language: str) -> None:
     assert reader.page.locator("h5").count() >= len(PARTS)
     assert reader.tokens == ["今 1024", "天 2048", "天 2048", "气 3072", "真 4096"]
     prediction = reader.in_strip(".gb-prediction").inner_text()
-    assert re.fullmatch(rf"{label('next_token', language)} 好 \d+\.\d{{4}} \(85\.00\s?%\)", prediction)
+    # where a token is chosen, the strip says that its percentage is before the filters
+    assert re.fullmatch(rf"{label('next_token', language)} 好 \d+\.\d{{4}} \(85\.00\s?%(?:[,，] ?.+)?\)", prediction)
     printed = TODAY.get(lesson, {})
     assert shown_numbers(reader, printed) == printed
-    assert_readable(reader, f"{lesson}-{language}")
+    # one scheme a language: these pages are long, and their colours do not depend on the words
+    assert_readable(reader, f"{lesson}-{language}", SCHEMES[LANGUAGES.index(language):][:1])
 
 
 @pytest.mark.parametrize("lesson", TODAY)
@@ -187,14 +189,14 @@ def test_numbers_of_the_second_article(reader: Reader, lesson: str) -> None:
     assert shown_numbers(reader, TODAY[lesson]) == TODAY[lesson]
 
 
-def assert_readable(reader: Reader, name: str) -> None:
+def assert_readable(reader: Reader, name: str, schemes: tuple[str, ...] = SCHEMES) -> None:
     """No stray words, sound structure, no scrolling sideways, enough contrast; a picture of each look."""
     assert leftovers(reader) == []
     assert reader.message() is None
     assert faults_of_structure(reader) == []
     reader.page.wait_for_function("""() => [...document.querySelectorAll("[data-testid=stPlotlyChart]")]
       .every((chart) => chart.querySelector(".main-svg"))""")
-    for scheme in SCHEMES:
+    for scheme in schemes:
         reader.page.emulate_media(color_scheme=scheme)
         reader.page.wait_for_function(
             "(scheme) => document.querySelectorAll(`.gb[data-theme]:not([data-theme=${scheme}])`).length === 0",
