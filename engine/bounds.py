@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from engine.errors import EditError
 
+LARGEST_SEED = 9999
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -27,3 +29,6 @@ class Bounds:
         if not self.low <= value <= self.high:
             raise EditError("out_of_bounds", f"{name}: {given} is outside {low}…{high}", name=name,
                             value=given, low=low, high=high)
+
+
+SEEDS = Bounds(0, LARGEST_SEED, whole=True)

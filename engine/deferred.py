@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.edits import Edit
+from engine.edits import Edit, indices_of
 from engine.memory import ArrayCache
 from engine.operations import OPERATIONS
 from engine.overlays import fitting
@@ -113,9 +113,7 @@ def _gathered(recording: Recording, node: Node, flat: Array) -> Array:
     cells = tuple(
         replace(recording.plan.nodes[source], axes=("cell",), shape=flat.shape) for source in node.inputs
     )
-    kernel = OPERATIONS[node.operation].build(node.operation, node.slot, cells, {}).kernel
-    assert kernel is not None
-    return np.asarray(kernel(*operands))
+    return np.asarray(_built(node, cells, {})(*operands))
 
 
 def _input(recording: Recording, slot: int, entries: tuple[Any, ...], chosen: Mapping[int, int]) -> Any:
@@ -145,7 +143,11 @@ def _small_kernel(node: Node, inputs: tuple[Node, ...], shapes: tuple[tuple[int,
         axis = inputs[0].axes.index(attributes["axis"])
         if shapes[0][axis] < inputs[0].shape[axis]:
             attributes["index"] = 0  # the one place that is left
-    kernel = OPERATIONS[node.operation].build(node.operation, node.slot, resized, attributes).kernel
+    return _built(node, resized, attributes)
+
+
+def _built(node: Node, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Kernel:
+    kernel = OPERATIONS[node.operation].build(node.operation, node.slot, inputs, attributes).kernel
     assert kernel is not None
     return kernel
 
@@ -171,21 +173,7 @@ def _inside(edit: Edit, node: Node, place: Index) -> tuple[int | slice, ...] | N
         if number not in chosen:
             inside.append(entry)
             continue
-        size = node.shape[number]
-        covered = range(size)[entry] if isinstance(entry, slice) else (entry % size,)
-        if chosen[number] not in covered:
+        if chosen[number] not in indices_of(entry, node.shape[number]):
             return None
         inside.append(slice(None))
     return tuple(inside)
-
-
-def covers(recording: Recording, slot: int, index: Index) -> bool:
-    """Whether an edit of the deferred tensor itself sets that cell."""
-    node = recording.plan.nodes[slot]
-    return any(
-        all(
-            place in range(size)[entry] if isinstance(entry, slice) else place == entry % size
-            for place, entry, size in zip(index, edit.index, node.shape, strict=False)
-        )
-        for edit in recording.changes.get(slot, ())
-    )

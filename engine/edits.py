@@ -11,6 +11,7 @@ import numpy as np
 
 from engine.errors import EditError
 from engine.plan import Node, Plan
+from engine.types import Index
 
 Part = int | slice
 # axes whose length depends on the sentence: an index beyond them is kept and inactive
@@ -117,3 +118,18 @@ def _active(edit: Edit, node: Node) -> bool:
                 name=edit.name, index=edit.index, shape=node.shape,
             )
     return True
+
+
+def indices_of(part: Part, size: int) -> list[int]:
+    """The indices along an axis of that size that one part of an edit's index stands for; none if outside."""
+    if isinstance(part, slice):
+        return list(range(size)[part])
+    place = part + size if -size <= part < 0 else part
+    return [place] if 0 <= place < size else []
+
+
+def covers(edit: Edit, index: Index, shape: tuple[int, ...]) -> bool:
+    """Whether the edit sets that cell of a tensor of that shape."""
+    return all(
+        place in indices_of(part, size) for part, place, size in zip(edit.index, index, shape, strict=False)
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.edits import Edit
+from engine.edits import Edit, indices_of
 from engine.errors import EditError
 from engine.types import Array
 
@@ -95,7 +95,7 @@ def overlay_parameter(array: Array, edits: Sequence[Edit]) -> Array | SparseOver
     for edit in edits:
         value = fitting(edit, array.dtype)
         parts = (*edit.index, *[slice(None)] * (2 - len(edit.index)))
-        across = [_places(part, size) for part, size in zip(parts, array.shape, strict=True)]
+        across = [indices_of(part, size) for part, size in zip(parts, array.shape, strict=True)]
         if len(across[0]) * len(across[1]) + len(numbers) > MOST_CELLS:
             return overlay(array, edits)[0]
         numbers |= {(row, column): value for row in across[0] for column in across[1]}
@@ -109,10 +109,3 @@ def fitting(edit: Edit, dtype: np.dtype[Any]) -> float:
         raise EditError("not_finite", f"{edit.name}: {edit.value} is not finite in {dtype}",
                         name=edit.name, value=edit.value)
     return edit.value
-
-
-def _places(part: int | slice, size: int) -> range:
-    if isinstance(part, slice):
-        return range(size)[part]
-    place = part % size
-    return range(place, place + 1)

@@ -173,12 +173,13 @@ class Builder:
     def _deferred(self) -> frozenset[int]:
         found: set[int] = set()
         for node in self.nodes:
-            if node.kernel is not None and (_is_large(node) or not found.isdisjoint(node.inputs)):
+            if node.kernel is not None and (is_large(node) or not found.isdisjoint(node.inputs)):
                 found.add(node.slot)
         return frozenset(found)
 
 
-def _is_large(node: Node) -> bool:
+def is_large(node: Node) -> bool:
+    """Whether the node has a large vocabulary among its axes."""
     return any(
         axis == "vocabulary" and size > LARGE_VOCABULARY for axis, size in zip(node.axes, node.shape, strict=True)
     )

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from engine.bounds import LARGEST_SEED
 from engine.config import ModelConfig
 from engine.errors import ConfigError
 from engine.model import Model
@@ -22,7 +23,6 @@ SENTENCES: Mapping[str, str] = MappingProxyType({
 CANDIDATES: Mapping[str, tuple[int, ...]] = MappingProxyType({
     "cats": (90, 91, 92), "today": (5120, 6144, 7168), "scratch": (),
 })
-LARGEST_SEED = 9999
 
 _CATS_WORDS = {12: "Cats", 45: "sit", 78: "on", 90: "mats", 91: "chairs", 92: "volcano"}
 _TODAY_WORDS = {1024: "今", 2048: "天", 3072: "气", 4096: "真", 5120: "好", 6144: "棒", 7168: "差"}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine import deferred
-from engine.edits import Edit
+from engine.edits import Edit, covers
 from engine.errors import EditError
 from engine.overlays import overlay
 from engine.plan import Node, Plan
@@ -85,7 +85,7 @@ class Recording:
     def covers(self, slot: int, index: Index) -> bool:
         """Whether an edit of a computed tensor sets that cell."""
         if slot in self.changes:
-            return deferred.covers(self, slot, index)
+            return any(covers(edit, index, self.plan.nodes[slot].shape) for edit in self.changes[slot])
         return slot in self.overrides and bool(self.overrides[slot].covered[index])
 
     def shares(self, slot: int, other: Recording) -> bool:

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from engine import Tensor, Trace, presets, programs, run
-from engine.plan import LARGE_VOCABULARY
+from engine.plan import is_large
 from engine.sampling import leading
 from engine.types import Array, Index
 from ui import naming, runs
@@ -108,10 +108,7 @@ def _largest(state: State, before: Tensor, now: Tensor) -> tuple[float | None, I
 
 def _shown(state: State, tensor: Tensor) -> Array | None:
     """The flat indices to compare: all (None); of a large vocabulary the rows on the board, last position."""
-    large = tensor.slot in tensor.recording.plan.deferred or any(
-        axis == "vocabulary" and size > LARGE_VOCABULARY for axis, size in zip(tensor.axes, tensor.shape, strict=True)
-    )
-    if not large:
+    if not (tensor.is_deferred or is_large(tensor.node)):
         return None
     rows = sorted(vocabulary_rows(view(state), embedding=tensor.node.name == "embedding.weight"))
     chosen = {"vocabulary": rows, "position": [len(state.ids) - 1]}

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from engine import Edit, EditError, GlassboxError, InputError
+from engine.edits import covers
 from ui import hiding, runs
 from ui.address import is_cell, open_address
 from ui.state import (
@@ -21,7 +22,6 @@ from ui.state import (
     Handing,
     Index,
     State,
-    covers,
     without,
 )
 from ui.text import LANGUAGES, explain_error

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from engine import Tensor, Trace, presets
-from engine.edits import MASKS
+from engine.edits import MASKS, covers
 from engine.sampling import leading
 from engine.types import Array, Index
 from ui import handing_out, hiding, naming
@@ -17,7 +17,7 @@ from ui.address import address, is_cell
 from ui.explanation import explanation
 from ui.frame import Frame, tokens
 from ui.operands import finite
-from ui.state import State, covers
+from ui.state import State
 from ui.text import LANGUAGE_NAMES, LANGUAGES, listed
 from ui.view import decode, encode
 

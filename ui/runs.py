@@ -40,7 +40,6 @@ def prompt(preset: str, seed: int, switches: Switches, text: str) -> tuple[int, 
     return read_sentence(model(preset, seed, switches), text)
 
 
-@lru_cache(maxsize=128)
 def baseline(preset: str, seed: int, switches: Switches, ids: tuple[int, ...], lesson: str) -> Trace:
     """The unedited trace of a sentence, with what the lesson adds."""
     return _baseline(preset, seed, switches, ids, programs.of(lesson))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from engine import presets
+from engine.bounds import LARGEST_SEED
 from engine.config import PAIRINGS
 from ui import runs, switchboard
 from ui.state import State, current
@@ -30,7 +31,7 @@ def show(state: State) -> None:
                       on_click=lambda: current().choose(switches=()))
         if state.choices.preset == "scratch":
             st.number_input(
-                state.say("seed"), 0, presets.LARGEST_SEED, value=state.choices.seed, key=f"seed_{suffix}",
+                state.say("seed"), 0, LARGEST_SEED, value=state.choices.seed, key=f"seed_{suffix}",
                 on_change=lambda: current().choose(seed=int(st.session_state[f"seed_{suffix}"])),
             )
             # the switchboard may have changed it

@@ -10,6 +10,7 @@ from secrets import token_hex
 import streamlit as st
 
 from engine import Edit, EditError, Model, Trace, presets, programs, run
+from engine.edits import covers, indices_of
 from formats.edits import MOST_EDITS
 from ui import controls, generation, hiding, runs
 from ui.controls import CONTROLS, Controls
@@ -262,20 +263,6 @@ class State:
         self.history, self.cursor, self.snapshots = found.history, found.cursor, found.snapshots
         self.trail = [] if found.choices.selected is None else [found.choices.selected]
         self.gesture, self.text_error, self.draft, self.due = None, None, None, None
-
-
-def indices_of(part: int | slice, size: int) -> list[int]:
-    """The indices along an axis of that size that one part of an edit's index stands for."""
-    indices = range(size)[part] if isinstance(part, slice) else [part + size if -size <= part < 0 else part]
-    return [index for index in indices if 0 <= index < size]
-
-
-def covers(edit: Edit, index: Index, shape: tuple[int, ...]) -> bool:
-    """Whether the edit sets that cell of a tensor of that shape."""
-    return all(
-        place in indices_of(part, size)
-        for part, place, size in zip(edit.index, index, shape, strict=False)
-    )
 
 
 def without(edit: Edit, index: Index, shape: tuple[int, ...]) -> Iterator[Edit]:

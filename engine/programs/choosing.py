@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.blocks import softmax
-from engine.bounds import Bounds
+from engine.bounds import SEEDS, Bounds
 from engine.config import ModelConfig
 from engine.plan import Scope, Value
 from engine.programs.walkthrough import last_position
@@ -25,7 +25,7 @@ def program(scope: Scope, config: ModelConfig) -> None:
     inside = scope.at("choosing")
     order, tempered = rank(scope, inside)
     probabilities = filtered(inside, config, tempered)
-    seed = inside.constant("seed", (), np.array(float(SEED)), Bounds(0, 9999, whole=True))
+    seed = inside.constant("seed", (), np.array(float(SEED)), SEEDS)
     drawn = draw(inside, probabilities, order, seed, DRAWS)
     inside.record("counts", scope.builder.apply("count", drawn, order))
     others = inside.at("others")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.bounds import Bounds
+from engine.bounds import SEEDS, Bounds
 from engine.config import ModelConfig
 from engine.plan import Scope, Value
 from engine.programs.walkthrough import last_position
@@ -14,7 +14,6 @@ USUAL = 0.1
 MASKS = 250
 # at p = 1 nothing is left to scale up
 LARGEST_SHARE = 0.99
-LARGEST_SEED = 9999
 
 
 def program(scope: Scope, config: ModelConfig) -> None:
@@ -27,7 +26,7 @@ def program(scope: Scope, config: ModelConfig) -> None:
     inside, last = scope.at("dropout"), f"layers.{config.layers - 1}"
     output = scope.find(f"{last}.mlp.output")
     p = inside.constant("p", (), np.array(config.dropout or USUAL), Bounds(0, LARGEST_SHARE))
-    seed = inside.constant("seed", (), np.array(1.0), Bounds(0, LARGEST_SEED, whole=True))
+    seed = inside.constant("seed", (), np.array(1.0), SEEDS)
     share = inside.record("share_kept", inside.constant("one", (), np.array(1.0)) - p)
     draws = inside.record("draws", scope.builder.apply(
         "uniform", seed, axes=output.axes, shape=output.shape, first=0,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from engine.blocks import contract, softmax
-from engine.bounds import Bounds
+from engine.bounds import SEEDS
 from engine.config import ModelConfig
 from engine.plan import Scope, Value
 
 SIZES = (4, 8, 16, 32, 64, 128, 256, 512)
 QUERIES = KEYS = 16
-LARGEST_SEED = 9999
 UNDIVIDED, BY_ROOT, BY_SIZE = DIVISIONS = ("undivided", "by_root", "by_size")
 
 
@@ -22,7 +21,7 @@ def program(scope: Scope, config: ModelConfig) -> None:
     to reading weights"; Vaswani et al. 2017, section 3.2.1.
     """
     inside = scope.at("why_sqrt")
-    seed = inside.constant("seed", (), np.array(0.0), Bounds(0, LARGEST_SEED, whole=True))
+    seed = inside.constant("seed", (), np.array(0.0), SEEDS)
     for size in SIZES:
         measure_size(inside.at(f"D{size}"), seed, size)
 

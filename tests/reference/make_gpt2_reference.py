@@ -16,13 +16,11 @@ See ``README.md`` for the layout of the file.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,9 +34,9 @@ from make_reference import (
     Pairing,
     Tensors,
     assert_close,
-    compare,
+    command,
+    deliver,
     gradients,
-    write_npz,
 )
 from torch import Tensor, nn
 
@@ -794,19 +792,9 @@ def make_reference() -> Arrays:
 
 def main() -> None:
     """Make the file, or with ``--check`` compare it with what would be made."""
-    parser = argparse.ArgumentParser(description="Make gpt2_variants.npz with PyTorch.")
-    parser.add_argument("--check", action="store_true", help="compare with the file, write nothing")
-    default = Path(__file__).with_name("gpt2_variants.npz")
-    parser.add_argument("--output", type=Path, default=default, metavar="FILE")
-    options = parser.parse_args()
+    options = command("gpt2_variants.npz").parse_args()
     torch.set_num_threads(1)
-    arrays = make_reference()
-    if options.check:
-        compare(options.output, arrays)
-        print(f"{options.output}: {len(arrays)} arrays agree")
-    else:
-        write_npz(options.output, arrays)
-        print(f"{options.output}: {len(arrays)} arrays, {options.output.stat().st_size} bytes")
+    deliver(options, make_reference())
 
 
 if __name__ == "__main__":

@@ -8,15 +8,13 @@ See ``README.md`` for the layout of the file.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from make_reference import GRID, TOLERANCE, Arrays, assert_close, compare, write_npz
+from make_reference import GRID, TOLERANCE, Arrays, assert_close, command, deliver
 from torch import Tensor
 
 SEED = 20240718
@@ -111,19 +109,9 @@ def make_reference() -> Arrays:
 
 def main() -> None:
     """Make the file, or with ``--check`` compare it with what would be made."""
-    parser = argparse.ArgumentParser(description="Make gpt2_parts.npz with PyTorch.")
-    parser.add_argument("--check", action="store_true", help="compare with the file, write nothing")
-    default = Path(__file__).with_name("gpt2_parts.npz")
-    parser.add_argument("--output", type=Path, default=default, metavar="FILE")
-    options = parser.parse_args()
+    options = command("gpt2_parts.npz").parse_args()
     torch.set_num_threads(1)
-    arrays = make_reference()
-    if options.check:
-        compare(options.output, arrays)
-        print(f"{options.output}: {len(arrays)} arrays agree")
-    else:
-        write_npz(options.output, arrays)
-        print(f"{options.output}: {len(arrays)} arrays, {options.output.stat().st_size} bytes")
+    deliver(options, make_reference())
 
 
 if __name__ == "__main__":

@@ -396,23 +396,32 @@ def compare(path: Path, arrays: Arrays) -> None:
                 np.testing.assert_array_equal(stored[name], array, err_msg=name)
 
 
-def main() -> None:
-    """Make the file, or with ``--check`` compare it with what would be made."""
-    parser = argparse.ArgumentParser(description="Make random_model.npz with PyTorch.")
+def command(file: str) -> argparse.ArgumentParser:
+    """The command line that every script here has: make its file, or compare with it."""
+    parser = argparse.ArgumentParser(description=f"Make {file} with PyTorch.")
     parser.add_argument("--check", action="store_true", help="compare with the file, write nothing")
-    parser.add_argument("--hidden-size", type=int, default=Config.hidden_size, metavar="C")
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).with_name("random_model.npz"), metavar="FILE"
-    )
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    arrays = make_reference(Config(hidden_size=options.hidden_size))
+    default = Path(__file__).with_name(file)
+    parser.add_argument("--output", type=Path, default=default, metavar="FILE")
+    return parser
+
+
+def deliver(options: argparse.Namespace, arrays: Arrays) -> None:
+    """Write the arrays, or with ``--check`` compare them with the file."""
     if options.check:
         compare(options.output, arrays)
         print(f"{options.output}: {len(arrays)} arrays agree")
     else:
         write_npz(options.output, arrays)
         print(f"{options.output}: {len(arrays)} arrays, {options.output.stat().st_size} bytes")
+
+
+def main() -> None:
+    """Make the file, or with ``--check`` compare it with what would be made."""
+    parser = command("random_model.npz")
+    parser.add_argument("--hidden-size", type=int, default=Config.hidden_size, metavar="C")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    deliver(options, make_reference(Config(hidden_size=options.hidden_size)))
 
 
 if __name__ == "__main__":

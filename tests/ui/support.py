@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from streamlit.testing.v1 import AppTest
 
 from engine import Trace, presets
 from ui import applicability, board, events, frame, lesson, live, navigation
@@ -92,6 +93,20 @@ EVERY_PRESET = pytest.mark.parametrize("preset", presets.NAMES)
 EVERY_BOARD = pytest.mark.parametrize(("lesson", "preset"), [
     (name, preset) for preset in presets.NAMES for name in navigation.LESSONS if applies(name, preset)
 ])
+
+
+def opened(**query: str) -> AppTest:
+    """The whole app, run without a browser, at its root with this query."""
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    for name, value in query.items():
+        app.query_params[name] = value
+    return app.run()
+
+
+def state_of(app: AppTest) -> State:
+    """The session's state."""
+    state: State = app.session_state["glassbox"]
+    return state
 
 
 def send(state: State, kind: str, **event: Any) -> None:

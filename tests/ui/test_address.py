@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine import Edit, presets, programs, run
+from engine.bounds import LARGEST_SEED
 from formats import edits as edit_links
 from tests.ui.support import reader
 from ui import runs
@@ -44,7 +45,7 @@ def readers(draw: st.DrawFn) -> State:
     preset = draw(st.sampled_from(presets.NAMES))
     vocabulary, layers, heads = SIZES[preset]
     text = " ".join(draw(st.lists(st.sampled_from(WORDS[preset]), min_size=1, max_size=16)))
-    seed = draw(st.integers(0, presets.LARGEST_SEED))
+    seed = draw(st.integers(0, LARGEST_SEED))
     choices = Choices(
         language=draw(st.sampled_from(LANGUAGES)), preset=preset, text=text, seed=seed,
         switches=settled(draw(st.sampled_from(SWITCHES)), presets.load(preset).config),

@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-import runpy
-
 import pytest
-from streamlit.runtime.scriptrunner import script_runner
-from streamlit.testing.v1 import AppTest
 
 from engine import Edit, presets
 from formats import edits as edit_links
-from tests.ui.support import ROOT, edit
+from tests.ui.support import ROOT, edit, opened, state_of
 from ui.navigation import LESSONS
 from ui.prose import read
-from ui.state import State
 from ui.text import LANGUAGES, say
 
 WQ = "layers.0.attention.Wq"
-
-
-@pytest.fixture(autouse=True)
-def warm_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server on which `st.navigation` has run before.
-
-    AppTest forgets that at each run, and takes the folder `pages` for Streamlit's older kind of pages.
-    """
-    monkeypatch.setattr(script_runner, "_mpa_v1", runpy.run_path)
-
-
-def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
-    for name, value in query.items():
-        app.query_params[name] = value
-    return app.run()
-
-
-def state_of(app: AppTest) -> State:
-    state: State = app.session_state["glassbox"]
-    return state
 
 
 def page_of(lesson: str) -> str:

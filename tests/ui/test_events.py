@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from engine import Edit, programs, run
+from engine.edits import covers, indices_of
 from formats import edits as edit_links
 from formats.edits import MOST_EDITS
 from tests.ui.support import alive, edit, is_chinese, reader, send
@@ -31,8 +32,6 @@ from ui.state import (
     Choices,
     Shelf,
     State,
-    covers,
-    indices_of,
     without,
 )
 from ui.text import LANGUAGES, say

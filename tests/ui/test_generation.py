@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import runpy
 from urllib.parse import parse_qsl
 
 import pytest
-from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 
 from engine.generation import generate
 from engine.programs.generating import MOST_STEPS
-from tests.ui.support import EVERY_PRESET, ROOT, alive, edit, framed, reader
+from tests.ui.support import EVERY_PRESET, alive, edit, framed, opened, reader
 from ui import board, generation
 from ui.address import address, open_address
 from ui.state import State
@@ -162,18 +160,8 @@ def test_a_link_with_too_many_steps_is_broken(steps: str) -> None:
 
 # ---- the page
 
-@pytest.fixture(autouse=True)
-def warm_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server on which `st.navigation` has run before; see `test_app.py`."""
-    monkeypatch.setattr(script_runner, "_mpa_v1", runpy.run_path)
-
-
-def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    for name, value in {"lang": "en", "preset": "today", **query}.items():
-        app.query_params[name] = value
-    app.run()
-    return on_the_page(app)
+def playing(**query: str) -> AppTest:
+    return on_the_page(opened(**{"lang": "en", "preset": "today", **query}))
 
 
 def on_the_page(app: AppTest) -> AppTest:
@@ -193,7 +181,7 @@ def press(app: AppTest, name: str) -> AppTest:
 
 
 def test_buttons_take_the_loop_on_and_back() -> None:
-    app = opened()
+    app = playing()
     state: State = app.session_state["glassbox"]
     assert app.button(key="loop_back_en").disabled
     assert "0 of at most 32 tokens appended" in words(app)
@@ -209,7 +197,7 @@ def test_buttons_take_the_loop_on_and_back() -> None:
 
 def test_the_table_counts_both_ways() -> None:
     """First step by hand: 5 positions of 4·12² + 2·12·48 + 12·50257, and q·k and weights·v over 5 × 5 pairs of 12."""
-    said = words(opened(steps="1"))
+    said = words(playing(steps="1"))
     position = 4 * 144 + 2 * 12 * 48 + 12 * 50257
     first, full, cached = 5 * position + 2 * 25 * 12, 6 * position + 2 * 36 * 12, position + 2 * 6 * 12
     for count in (first, full, cached, first + full, first + cached, 12 * 50257):
@@ -224,18 +212,18 @@ def test_the_table_counts_both_ways() -> None:
     ({"steps": "2", "lang": "zh"}, "两种算法得到的 logit 相同"),
 ])
 def test_the_cards_say_where_the_loop_stands(query: dict[str, str], said: str) -> None:
-    assert said in words(opened(**query))
+    assert said in words(playing(**query))
 
 
 def test_leaving_the_page_stops_the_loop() -> None:
-    app = opened()
+    app = playing()
     press(app, "loop_play")
     app.switch_page("pages/20_choosing.py").run()
     assert app.session_state["glassbox"].due is None
 
 
 def test_controls_can_be_hidden() -> None:
-    app = opened(steps="2", hide="controls")
+    app = playing(steps="2", hide="controls")
     assert not [button for button in app.button if button.key.startswith("loop_")]
     assert "2 of at most 32 tokens appended" in words(app)
 

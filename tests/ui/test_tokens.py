@@ -4,48 +4,31 @@ from __future__ import annotations
 
 import html
 import re
-import runpy
 from base64 import b64encode
 from pathlib import Path
 from string import Formatter
 from urllib.parse import parse_qsl
 
 import pytest
-from streamlit.runtime.scriptrunner import script_runner
 from streamlit.testing.v1 import AppTest
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from engine import byte_pairs
 from formats.tokenizer_files import FileError
-from tests.ui.support import ROOT, is_chinese
+from tests.ui.support import ROOT, is_chinese, opened, state_of
 from ui import token_cards
 from ui.address import address, open_address
-from ui.state import State
 from ui.text import LANGUAGES, catalogue, say
 from ui.tokenizer_desk import Desk
 
 FIXTURES = sorted((ROOT / "formats").glob("tokenizer_*.py"))
 
 
-@pytest.fixture(autouse=True)
-def warm_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server on which `st.navigation` has run before; see `test_app.py`."""
-    monkeypatch.setattr(script_runner, "_mpa_v1", runpy.run_path)
-
-
-def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
-    for name, value in {"lang": "en", "preset": "today", **query}.items():
-        app.query_params[name] = value
-    app.run()
+def lesson(**query: str) -> AppTest:
+    app = opened(**{"lang": "en", "preset": "today", **query})
     app.switch_page("pages/14_tokens.py").run()
     assert not app.exception, [error.message for error in app.exception]
     return app
-
-
-def state_of(app: AppTest) -> State:
-    state: State = app.session_state["glassbox"]
-    return state
 
 
 def card(app: AppTest, title: str) -> str:
@@ -74,7 +57,7 @@ def press(app: AppTest, key: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("preset", ["cats", "today", "scratch"])
 def test_every_preset_in_both_languages(preset: str, language: str) -> None:
-    app = opened(lang=language, preset=preset)
+    app = lesson(lang=language, preset=preset)
     sentence = card(app, say(language, "tokens_sentence"))
     assert say(language, f"tokens_of_{preset}") in words(sentence)
     for title in ("tokens_learn", "tokens_apply", "tokens_own"):
@@ -82,7 +65,7 @@ def test_every_preset_in_both_languages(preset: str, language: str) -> None:
 
 
 def test_the_article_s_tokens_and_gpt2_s() -> None:
-    sentence = card(opened(), "The sentence of this model")
+    sentence = card(lesson(), "The sentence of this model")
     assert drawn(sentence, "stave-id") == [
         "1024", "2048", "2048", "3072", "4096", "20015", "232", "25465", "25465", "36365", "242", "40367", "253",
     ]
@@ -92,7 +75,7 @@ def test_the_article_s_tokens_and_gpt2_s() -> None:
 
 
 def test_ids_without_a_word_have_no_bytes_and_no_gpt2() -> None:
-    sentence = card(opened(preset="cats", text="sit 7"), "The sentence of this model")
+    sentence = card(lesson(preset="cats", text="sit 7"), "The sentence of this model")
     assert drawn(sentence, "stave-id") == ["45", "7"]
     assert drawn(sentence, "stave-character") == ["s", "i", "t", "#7"]
     assert drawn(sentence, "stave-none") == ["—"]
@@ -101,7 +84,7 @@ def test_ids_without_a_word_have_no_bytes_and_no_gpt2() -> None:
 
 def test_stepping() -> None:
     """Forward, to the end, back and to the start; what is learned is applied at once and is in the address."""
-    app = opened()
+    app = lesson()
     title, applied = "Learn: count, merge, repeat", "Apply: from a text to ids"
     assert words(card(app, title)).startswith(title)
     assert "0 of 25 merges, 256 tokens" in words(card(app, title))
@@ -126,7 +109,7 @@ def test_stepping() -> None:
 
 
 def test_a_link_opens_on_the_same_merge_and_texts() -> None:
-    app = opened(corpus="ab ab\nab", merges="1", sample="cab <b>")
+    app = lesson(corpus="ab ab\nab", merges="1", sample="cab <b>")
     learning = card(app, "Learn: count, merge, repeat")
     assert app.text_area(key="corpus_en").value == "ab ab\nab"
     assert app.text_area(key="sample_en").value == "cab <b>"
@@ -137,7 +120,7 @@ def test_a_link_opens_on_the_same_merge_and_texts() -> None:
 
 
 def test_texts_of_the_reader() -> None:
-    app = opened(merges="9")
+    app = lesson(merges="9")
     app.text_area(key="corpus_en").set_value("xyxy").run()
     app.text_area(key="sample_en").set_value("今😀").run()
     assert not app.exception
@@ -153,7 +136,7 @@ def test_texts_of_the_reader() -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n"])
 def test_texts_of_nothing(text: str) -> None:
-    app = opened(corpus=text, sample=text)
+    app = lesson(corpus=text, sample=text)
     told = "No pair stands in the text twice" if text.strip(" ") else "There are no neighbours to merge"
     assert told in words(card(app, "Learn: count, merge, repeat"))
     assert f"{len(text)} tokens" in words(card(app, "Apply: from a text to ids"))
@@ -180,13 +163,13 @@ def test_the_largest_text_that_fits() -> None:
 def test_learning_that_this_page_does_not_finish() -> None:
     text = " ".join(f"{first}{second}" for first in "abcdefgh" for second in "abcdefgh") * 2
     assert len(list(byte_pairs.learn(text, 200))) > token_cards.MOST_MERGES + 1
-    app = opened(corpus=text, merges="60")
+    app = lesson(corpus=text, merges="60")
     assert "This page stops after 60 merges" in words(card(app, "Learn: count, merge, repeat"))
     assert app.button(key="merge_next_en").disabled
 
 
 def test_a_link_without_controls_shows_the_cards_alone() -> None:
-    app = opened(hide="controls", merges="2")
+    app = lesson(hide="controls", merges="2")
     assert not app.text_area
     assert [button for button in app.button if str(button.key).startswith("merge_")] == []
     assert "2 of 25 merges" in words(card(app, "Learn: count, merge, repeat"))
@@ -208,7 +191,7 @@ def delivered(content: bytes, name: str = "tokenizer.json") -> list[dict[str, st
 
 
 def test_a_tokenizer_is_kept_until_another_one_loads() -> None:
-    app = opened()
+    app = lesson()
     desk = state_of(app).desk
     assert "own_remove_en" not in [button.key for button in app.button]
     desk.receive(delivered(own_file()), "a")
@@ -236,7 +219,7 @@ def test_a_tokenizer_is_kept_until_another_one_loads() -> None:
 def test_a_vocabulary_of_characters_stands_below_characters() -> None:
     made = Tokenizer(models.WordPiece({"[UNK]": 0, "slow": 1, "##est": 2}, unk_token="[UNK]"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
-    app = opened(sample="slowest <i>")
+    app = lesson(sample="slowest <i>")
     state_of(app).desk.receive(delivered(made.to_str().encode()), "a")
     app.run()
     shown = card(app, "Your own tokenizer")
@@ -247,7 +230,7 @@ def test_a_vocabulary_of_characters_stands_below_characters() -> None:
 
 def test_a_text_that_the_tokenizer_fails_on() -> None:
     made = Tokenizer(models.WordLevel({"a": 0}, unk_token="[UNK]"))
-    app = opened(lang="zh")
+    app = lesson(lang="zh")
     state_of(app).desk.receive(delivered(made.to_str().encode()), "a")
     app.run()
     shown = words(card(app, say("zh", "tokens_own")))
