@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 from numbers import Real
@@ -78,6 +78,11 @@ def checked_value(name: str, value: object) -> float:
     if not isfinite(number) and not (number == -inf and name.endswith(MASKS)):
         raise EditError("not_finite", f"{name}: {number} is not a finite number", name=name, value=number)
     return number
+
+
+def among(edits: Iterable[Edit], names: Container[str]) -> tuple[Edit, ...]:
+    """The edits of tensors of these names, in order; those of others wait for a run that computes them."""
+    return tuple(edit for edit in edits if edit.name in names)
 
 
 def by_slot(plan: Plan, edits: Iterable[Edit]) -> dict[int, tuple[Edit, ...]]:

@@ -201,6 +201,10 @@ class TensorMap(Mapping[str, Tensor]):
     def __getitem__(self, name: str) -> Tensor:
         return Tensor(self.recording, self._slots[name])
 
+    def __contains__(self, name: object) -> bool:
+        # Mapping's own would make a tensor to find out
+        return name in self._slots
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._slots)
 

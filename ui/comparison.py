@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 
 from engine import Tensor, Trace, presets, programs, run
+from engine.edits import among
 from engine.plan import is_large
 from engine.sampling import leading
 from engine.types import Array, Index
@@ -47,7 +48,7 @@ def unswitched(state: State) -> Trace:
     choices = state.choices
     own = runs.model(choices.preset, choices.seed, ())
     baseline = runs.baseline(choices.preset, choices.seed, (), state.ids, state.lesson)
-    known = tuple(edit for edit in state.edits if edit.name in baseline)
+    known = among(state.edits, baseline)
     if not known:
         return baseline
     return run(own, [list(state.ids)], edits=known, base=baseline, program=programs.of(state.lesson))

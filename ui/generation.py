@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from engine import Edit, Model, programs
+from engine.edits import among
 from engine.generation import Reading, head_multiplications, largest_difference, read, remember, window_of
 from engine.trace import Past, forward_plan
 from ui import runs
@@ -84,8 +85,7 @@ def turn(setting: Setting, number: int) -> Turn:
 def known(setting: Setting, program: programs.Program | None) -> tuple[Edit, ...]:
     """The edits of tensors that such a pass computes; the others wait for their own page."""
     model = setting.model
-    names = forward_plan(model.config, (1, 1), model.dtype.str, program, False, 0).names
-    return tuple(edit for edit in setting.edits if edit.name in names)
+    return among(setting.edits, forward_plan(model.config, (1, 1), model.dtype.str, program, False, 0).names)
 
 
 def _drawn(reading: Reading, number: int) -> tuple[int, float, float]:

@@ -10,7 +10,7 @@ from secrets import token_hex
 import streamlit as st
 
 from engine import Edit, EditError, Model, Trace, presets, programs, run
-from engine.edits import covers, indices_of
+from engine.edits import among, covers, indices_of
 from formats.edits import MOST_EDITS
 from ui import controls, generation, hiding, runs
 from ui.controls import CONTROLS, Controls
@@ -182,8 +182,7 @@ class State:
 
     def active(self, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
         """The edits of tensors that this page computes; the others wait for their own page."""
-        names = self.baseline.recording.plan.names
-        return tuple(edit for edit in edits if edit.name in names)
+        return among(edits, self.baseline)
 
     def run(self, edits: tuple[Edit, ...], base: Trace) -> Trace:
         """The trace of this sentence under other edits. Raises `EditError` for one that is not allowed."""

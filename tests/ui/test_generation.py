@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine.generation import generate
 from engine.programs.generating import MOST_STEPS
-from tests.ui.support import EVERY_PRESET, alive, edit, framed, opened, reader
+from tests.ui.support import EVERY_PRESET, alive, edit, framed, opened, reader, state_of
 from ui import board, generation
 from ui.address import address, open_address
 from ui.state import State
@@ -182,7 +182,7 @@ def press(app: AppTest, name: str) -> AppTest:
 
 def test_buttons_take_the_loop_on_and_back() -> None:
     app = playing()
-    state: State = app.session_state["glassbox"]
+    state = state_of(app)
     assert app.button(key="loop_back_en").disabled
     assert "0 of at most 32 tokens appended" in words(app)
     for name, steps in (("loop_step", 1), ("loop_step", 2), ("loop_back", 1), ("loop_first", 0)):
