@@ -90,6 +90,8 @@ def test_a18_temperature_on_the_board(settings: dict[str, float], expected: list
 @pytest.mark.parametrize(("probabilities", "p", "expected"), [
     ([0.5, 0.41, 0.09], 0.9, [0.54945055, 0.45054945, 0]),
     ([0.4, 0.3, 0.2, 0.1], 0.8, [0.44444444, 0.33333333, 0.22222222, 0]),
+    # the mass before the second is p itself, which is not below p
+    ([0.5, 0.25, 0.25], 0.5, [1, 0, 0]), ([0.5, 0.25, 0.25], 0.75, [0.66666667, 0.33333333, 0]),
 ])
 def test_a20_top_p_on_the_board(probabilities: list[float], p: float, expected: list[float]) -> None:
     trace = run(scoring(np.log(probabilities)), [0], program=PROGRAM,

@@ -84,6 +84,9 @@ def test_edits_reach_what_is_computed_later(large: Model, edit: Edit) -> None:
         assert trace[name].data.tobytes() == full[name].data.tobytes(), name
     changed = trace[edit.name]
     assert np.all(changed.data[edit.index] == edit.value)
+    if changed.is_deferred:
+        _, covered = overlay(base[edit.name].data, [edit])
+        np.testing.assert_array_equal(changed.data[~covered], base[edit.name].data[~covered])
     tables = {
         name: overlay(array, [edit] if edit.name in aliases else [])[0]
         for name, array, aliases in _tables(large)
