@@ -135,6 +135,7 @@ def test_lesson(visit: Visit, lesson: str, language: str) -> None:
     reader.open(lesson, lang=language)
 
     assert reader.page.inner_text("h1") == lesson_title(lesson, language)
+    wait_for_parts(reader)
     headings = reader.page.locator("h5").all_inner_texts()
     example = label("example_cats", language)
     assert headings == [label(f"part_{part}", language).format(example=example).replace("*", "") for part in PARTS]
@@ -172,7 +173,7 @@ def test_other_lesson(visit: Visit, lesson: str, language: str) -> None:
     reader = visit(color_scheme="light")
     reader.open(lesson, lang=language, preset="today")
     assert reader.page.inner_text("h1") == lesson_title(lesson, language)
-    assert reader.page.locator("h5").count() >= len(PARTS)
+    wait_for_parts(reader)
     assert reader.tokens == ["今 1024", "天 2048", "天 2048", "气 3072", "真 4096"]
     prediction = reader.in_strip(".gb-prediction").inner_text()
     # where a token is chosen, the strip says that its percentage is before the filters
@@ -187,6 +188,11 @@ def test_other_lesson(visit: Visit, lesson: str, language: str) -> None:
 def test_numbers_of_the_second_article(reader: Reader, lesson: str) -> None:
     reader.open(lesson, preset="today")
     assert shown_numbers(reader, TODAY[lesson]) == TODAY[lesson]
+
+
+def wait_for_parts(reader: Reader) -> None:
+    """Wait until all parts of the prose are there, which may come after the board."""
+    reader.page.locator("h5").nth(len(PARTS) - 1).wait_for()
 
 
 def assert_readable(reader: Reader, name: str, schemes: tuple[str, ...] = SCHEMES) -> None:
