@@ -23,6 +23,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "lessons_labs": (
         "linear", "attention_linear", "why_residuals", "why_sqrt", "why_layers", "switchboard",
     ),
+    "lessons_training": ("system", "data", "loss", "backward", "optimizer", "training"),
+    "lessons_inside": ("heads", "remove", "patch", "lens", "wrote", "raise_logit"),
 })
 LESSONS = tuple(lesson for lessons in GROUPS.values() for lesson in lessons)
 GLOSSARY = "glossary"

@@ -1,0 +1,5 @@
+"""Lesson 28: The whole system."""
+
+from ui import lesson
+
+lesson.show("system")

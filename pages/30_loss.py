@@ -1,0 +1,5 @@
+"""Lesson 30: Loss."""
+
+from ui import lesson
+
+lesson.show("loss")

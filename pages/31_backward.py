@@ -1,0 +1,5 @@
+"""Lesson 31: Backward."""
+
+from ui import lesson
+
+lesson.show("backward")

@@ -1,0 +1,5 @@
+"""Lesson 33: Training run."""
+
+from ui import lesson
+
+lesson.show("training")

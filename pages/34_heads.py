@@ -1,0 +1,5 @@
+"""Lesson 34: Heads at a glance."""
+
+from ui import lesson
+
+lesson.show("heads")

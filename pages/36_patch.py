@@ -1,0 +1,5 @@
+"""Lesson 36: Patch."""
+
+from ui import lesson
+
+lesson.show("patch")

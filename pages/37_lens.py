@@ -1,0 +1,5 @@
+"""Lesson 37: Logit lens."""
+
+from ui import lesson
+
+lesson.show("lens")

@@ -1,0 +1,5 @@
+"""Lesson 38: Who wrote this logit?."""
+
+from ui import lesson
+
+lesson.show("wrote")
