@@ -2,7 +2,7 @@
 
 from engine import presets, programs
 from engine.config import ModelConfig
-from engine.edits import Edit
+from engine.edits import Carried, Edit, Mean
 from engine.errors import ConfigError, EditError, GlassboxError, InputError
 from engine.explain import Cell, Term, explain
 from engine.gradient import gradient
@@ -12,7 +12,7 @@ from engine.tokenizer import WordTokenizer
 from engine.trace import Trace, read_ids, run
 
 __all__ = [
-    "Cell", "ConfigError", "Edit", "EditError", "GlassboxError", "InputError", "Model", "ModelConfig",
-    "Tensor", "TensorMap", "Term", "Trace", "WordTokenizer", "explain", "gradient", "presets", "programs",
-    "read_ids", "run",
+    "Carried", "Cell", "ConfigError", "Edit", "EditError", "GlassboxError", "InputError", "Mean", "Model",
+    "ModelConfig", "Tensor", "TensorMap", "Term", "Trace", "WordTokenizer", "explain", "gradient", "presets",
+    "programs", "read_ids", "run",
 ]

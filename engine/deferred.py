@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.edits import Edit, indices_of
+from engine.edits import Carried, Edit, Mean, indices_of, reached
 from engine.memory import ArrayCache
 from engine.operations import OPERATIONS
 from engine.overlays import fitting
@@ -44,6 +45,8 @@ def whole(recording: Recording, slot: int, computed: bool = False) -> Array:
 def take(recording: Recording, slot: int, flat: Array) -> Array:
     """The numbers of a deferred tensor at flat indices, row-major."""
     node = recording.plan.nodes[slot]
+    if not node.shape:
+        return np.full(len(flat), number(recording, slot, ()), dtype=recording.dtype)
     numbers = _row_axes(node)
     if not numbers and _is_cell_by_cell(node) and slot not in recording.changes:
         return _gathered(recording, node, flat)
@@ -83,8 +86,17 @@ def _part(recording: Recording, slot: int, place: Index, computed: bool) -> Arra
         array = np.array(part(recording, slot, place, computed=True))
         for edit in edits:
             inside = _inside(edit, node, place)
-            if inside is not None:
-                array[inside] = fitting(edit, array.dtype)
+            if inside is None:
+                continue
+            match edit.value:
+                case Mean():
+                    array[inside] = _mean(recording, node, place)[inside]
+                case Carried(ids=ids):
+                    donor = recording.donors[ids]
+                    if _is_reached(node, donor, place):
+                        array[inside] = _donated(donor, node, place)[inside]
+                case number:
+                    array[inside] = fitting(edit.name, number, array.dtype)
     else:
         chosen = dict(zip(_row_axes(node), place, strict=True))
         inputs = [_input(recording, source, entries, chosen) for source, entries in
@@ -92,9 +104,54 @@ def _part(recording: Recording, slot: int, place: Index, computed: bool) -> Arra
         sources = tuple(recording.plan.nodes[source] for source in node.inputs)
         kernel = _small_kernel(node, sources, tuple(array.shape for array in inputs))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            array = np.asarray(kernel(*inputs))
+            array = _at_place(np.asarray(kernel(*inputs)), node, place)
     array.flags.writeable = False
     return array
+
+
+def _mean(recording: Recording, node: Node, place: Index) -> Array:
+    """The mean over all positions of one sentence, of the tensor before edits of its own."""
+    positions = [node.axes[number] == "position" for number in _row_axes(node)]
+    batch = tuple(None if is_position else at for is_position, at in zip(positions, place, strict=True))
+
+    def make() -> Array:
+        count = node.shape[node.axes.index("position")]
+        rows = (
+            part(recording, node.slot, tuple(position if at is None else at for at in batch), computed=True)
+            for position in range(count)
+        )
+        mean = np.asarray(sum(rows) / count)
+        mean.flags.writeable = False
+        return mean
+    return _PARTS.get((recording, node.slot, batch), make)
+
+
+def _is_reached(node: Node, donor: Recording, place: Index) -> bool:
+    """Whether the run that cells are carried from has that place."""
+    ends = reached(node, donor.plan)
+    return all(at < ends[number] for number, at in zip(_row_axes(node), place, strict=True))
+
+
+def _donated(donor: Recording, node: Node, place: Index) -> Array:
+    """The same place in the run that cells are carried from, which has one sentence."""
+    at = tuple(
+        0 if node.axes[number] == "batch" else entry for number, entry in zip(_row_axes(node), place, strict=True)
+    )
+    return part(donor, donor.plan.names[str(node.name)], at)
+
+
+def _at_place(array: Array, node: Node, place: Index) -> Array:
+    """What was computed, cut to one place along rows that the step's inputs do not have under this name."""
+    if array.size == _size_of_part(node):
+        return array
+    box = (part if size > 1 else slice(None) for part, size in zip(_box(node, place), array.shape, strict=True))
+    return np.array(array[tuple(box)])
+
+
+def _size_of_part(node: Node) -> int:
+    """How many cells a node has at one (batch, position)."""
+    rows = _row_axes(node)
+    return prod(size for number, size in enumerate(node.shape) if number not in rows)
 
 
 def _is_cell_by_cell(node: Node) -> bool:

@@ -13,6 +13,7 @@ from engine.rows import (
     Derivative,
     Groups,
     Operation,
+    added,
     broadcast_gradient,
     factor_gradient,
     reshaper,
@@ -22,6 +23,8 @@ from engine.types import Array, Index
 
 # the order in which a few dozen products are added up moves a sum by far fewer steps of the last digit
 ROUNDING_STEPS = 4096
+# keeps the limit of a gradient's length from being divided by zero; PyTorch's number
+CLIP_EPSILON = 1e-6
 
 
 def unary(kernel: Kernel) -> Build:
@@ -118,11 +121,11 @@ def _add_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], whi
 
 
 def _quotient_gradient(quotient: str) -> Derivative:
-    """∂(a/b)/∂a = 1/b and ∂(a/b)/∂b = −(a/b)/b, summed where b was broadcast."""
+    """∂(a/b)/∂a = 1/b and ∂(a/b)/∂b = −(a/b)/b, summed where either was broadcast."""
     def derivative(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
         builder = upstream.builder
         if which == 0:
-            return builder.apply(quotient, upstream, inputs[1])
+            return broadcast_gradient(builder.apply(quotient, upstream, inputs[1]), output, which)
         slope = builder.apply(quotient, scaled(output, -1.0), inputs[1])
         return broadcast_gradient(builder.apply("multiply", upstream, slope), output, which)
     return derivative
@@ -155,6 +158,42 @@ def _scale_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], w
 def _root_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
     """∂√(m + ε) = 1 / (2√(m + ε)), for m and, summed, for ε."""
     return broadcast_gradient(scaled(upstream, 0.5) / output, output, which)
+
+
+def _log_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """∂ln(x)/∂x = 1/x."""
+    return upstream / inputs[0]
+
+
+def _square_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """∂x²/∂x = 2x."""
+    return scaled(upstream * inputs[0], 2.0)
+
+
+def _square_root_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """∂√x/∂x = 1/(2√x)."""
+    return scaled(upstream, 0.5) / output
+
+
+def _pass_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value | None:
+    return upstream * inputs[1] if which == 0 else None
+
+
+def _total(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+    """Build the sum of several values of the same axes."""
+    first = inputs[0]
+    if any((node.axes, node.shape) != (first.axes, first.shape) for node in inputs):
+        raise ValueError(f"{operation}: inputs of different axes: {[node.axes for node in inputs]}")
+
+    def kernel(array: Array, *others: Array) -> Array:
+        return sum(others, start=array)
+    return Node(slot, operation, tuple(node.slot for node in inputs), first.axes, first.shape,
+                tuple(same_axes(node) for node in inputs), kernel=kernel)
+
+
+def _clip_share(limit: Array, length: Array) -> Array:
+    """min(1, limit / (length + 10⁻⁶)): what a gradient of that length is multiplied by to keep to the limit."""
+    return np.minimum(1.0, limit / (length + CLIP_EPSILON))
 
 
 def each(function: Callable[..., Any]) -> Callable[[Node, Index, Groups], float]:
@@ -201,6 +240,18 @@ ROWS: dict[str, Operation] = {
         _binary(lambda square, epsilon: np.sqrt(square + epsilon)),
         each(lambda square, epsilon: np.sqrt(square + epsilon)), _root_gradient,
     ),
+    "total": Operation(_total, added, lambda upstream, output, inputs, which: upstream),
+    # a gradient on its way, or 0 where a value set by hand stops it
+    "pass": Operation(_binary(np.multiply), each(np.multiply), _pass_gradient),
+    "log": Operation(unary(np.log), each(np.log), _log_gradient),
+    "square": Operation(unary(np.square), each(np.square), _square_gradient),
+    "square_root": Operation(unary(np.sqrt), each(np.sqrt), _square_root_gradient),
+    "complement": Operation(
+        unary(lambda x: 1.0 - x), each(lambda x: 1.0 - x),
+        lambda upstream, output, inputs, which: scaled(upstream, -1.0),
+    ),
+    "power": Operation(_binary(np.power), each(np.power)),
+    "clip_share": Operation(_binary(_clip_share), each(_clip_share)),
     "exp": Operation(unary(np.exp), each(np.exp), times(lambda x, y: y)),
     "relu": Operation(
         unary(lambda x: np.maximum(x, 0)), each(lambda x: np.maximum(x, 0)),

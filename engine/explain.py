@@ -13,7 +13,7 @@ from engine.operations import OPERATIONS
 from engine.recording import Tensor, TensorMap, checked_index
 from engine.types import Index
 
-LEAVES = frozenset({"parameter", "constant", "ids", "dropout_mask", "cache"})
+LEAVES = frozenset({"parameter", "constant", "ids", "dropout_mask", "cache", "kept", "moment", "step"})
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def explain(trace: TensorMap, tensor: str | Tensor, index: Sequence[int], most: 
 
 def _made(tensor: Tensor, maker: Tensor, index: Index, value: float, most: int | None) -> Cell:
     """A computed cell; `maker` is the tensor that has its operation and its operands."""
-    groups = operand_cells(maker.node, index, maker.recording.ids(), most)
+    groups = operand_cells(maker.node, index, maker.recording.ids(maker.node), most)
     terms = tuple(
         term for number, (source, cells) in enumerate(zip(maker.inputs, groups, strict=True))
         for term in _terms(source, cells, number)

@@ -100,15 +100,17 @@ def window_of(model: Model, length: int) -> range:
 def _is_of_use(past: Past, model: Model, text: Sequence[int], edits: Sequence[Edit]) -> bool:
     """Whether what is kept of earlier positions is what a full pass would make of them again.
 
-    Without a causal mask they read later ones; when the window slides they move; and an edit that
-    counts from the end means another position at every step.
+    Without a causal mask they read later ones; when the window slides they move; an edit that counts
+    from the end means another position at every step; and one to a mean, or to another run's cells,
+    speaks of all positions of a full pass.
     """
     slid = window_of(model, len(text)).start > 0
     from_end = any(
         edge is not None and edge < 0 for edit in edits for part in edit.index
         for edge in ((part.start, part.stop) if isinstance(part, slice) else (part,))
     )
-    return model.config.causal and not slid and not from_end and past.length < len(text)
+    of_all = any(not isinstance(edit.value, float) for edit in edits)
+    return model.config.causal and not (slid or from_end or of_all) and past.length < len(text)
 
 
 def _placed(edits: Sequence[Edit], model: Model, known: int, fresh: int) -> tuple[Edit, ...]:

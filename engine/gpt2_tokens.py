@@ -12,6 +12,8 @@ from types import MappingProxyType
 
 from engine.byte_pairs import BYTES, Chunks, Merges, encode, spellings
 
+# single letters stand in any order, so that most of GPT-2's merges could apply to them: those are not kept
+LEFT_OUT = "copy_machine"
 _FILE = Path(__file__).parent.parent / "assets" / "presets" / "gpt2_merges.csv"
 _PRINTABLE = (*range(33, 127), *range(161, 173), *range(174, 256))
 _OTHERS = tuple(byte for byte in BYTES if byte not in _PRINTABLE)
@@ -23,7 +25,10 @@ BYTE_CHARACTERS = tuple(chr(byte) if byte in _PRINTABLE else chr(256 + _OTHERS.i
 
 @lru_cache(maxsize=1)
 def merges() -> Merges:
-    """Those of GPT-2's 50000 merges that can apply to a text of the presets' words; `tools/make_gpt2_merges.py`."""
+    """Those of GPT-2's 50000 merges that can apply to the presets' words, but for `LEFT_OUT`'s.
+
+    Source: `tools/make_gpt2_merges.py`.
+    """
     _, *lines = _FILE.read_text(encoding="ascii").split()
     rows = (map(int, line.split(",")) for line in lines)
     return MappingProxyType({(left, right): token for left, right, token in rows})

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from engine.backward import gradients
 from engine.errors import EditError
-from engine.operations import OPERATIONS
 from engine.overlays import SparseOverlay
-from engine.plan import Builder, Node, Plan, Value
+from engine.plan import GRADIENT, Builder, Node, Plan
 from engine.recording import Recording, TensorMap, checked_index
 from engine.trace import Trace
+from engine.types import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +25,6 @@ class BackwardPlan:
     plan: Plan
     start: int
     seed: int
-    keeps: Mapping[int, int]
     gradients: Mapping[str, int]
 
 
@@ -40,19 +40,14 @@ def gradient(trace: Trace, name: str, index: Sequence[int]) -> TensorMap:
     target = trace[name]
     where = checked_index(target, index)
     forward = trace.recording
-    overridden = frozenset({*forward.overrides, *forward.changes})
-    backward = backward_plan(forward.plan, target.slot, overridden, trace.model.dtype.str)
+    backward = backward_plan(forward.plan, target.slot, trace.model.dtype.str)
     seed = np.zeros(target.shape, dtype=trace.model.dtype)
     seed[where] = 1.0
     values: list[Any] = [*forward.values, *[None] * (len(backward.plan.nodes) - backward.start)]
     for node in backward.plan.nodes[backward.start:]:
         if node.constant is not None:
-            values[node.slot] = node.constant
+            values[node.slot] = kept(forward, node) if node.operation == "kept" else node.constant
     values[backward.seed] = seed
-    for slot, leaf in backward.keeps.items():
-        override = forward.override(slot)
-        assert override is not None
-        values[leaf] = (~override.covered).astype(seed.dtype)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for slot, kernel, inputs in backward.plan.steps:
             if slot < backward.start:
@@ -61,65 +56,24 @@ def gradient(trace: Trace, name: str, index: Sequence[int]) -> TensorMap:
                 if number in forward.plan.deferred or isinstance(values[number], SparseOverlay):
                     values[number] = forward.data(number)
             values[slot] = kernel(*[values[number] for number in inputs])
-    return TensorMap(Recording(backward.plan, values, forward.overrides, forward.changes), backward.gradients)
+    return TensorMap(replace(forward, plan=backward.plan, values=values), backward.gradients)
+
+
+def kept(forward: Recording, node: Node) -> Array:
+    """What of a tensor's gradient goes on upstream: 1, or 0 at the cells that an edit has set."""
+    override = forward.override(node.attributes["of"])
+    assert node.constant is not None
+    return node.constant if override is None else (~override.covered).astype(node.constant.dtype)
 
 
 @lru_cache(maxsize=64)
-def backward_plan(plan: Plan, target: int, overridden: frozenset[int], dtype: str) -> BackwardPlan:
+def backward_plan(plan: Plan, target: int, dtype: str) -> BackwardPlan:
     """Append to `plan` the steps that carry a seed at `target` back to everything upstream of it."""
     builder = Builder(plan, np.dtype(dtype))
     node = plan.nodes[target]
-    seed = builder.leaf("constant", "gradient.seed", node.axes, node.shape)
-    arrived: dict[int, list[Value]] = {target: [seed]}
-    gradients: dict[str, int] = {}
-    keeps: dict[int, int] = {}
-    for slot in range(target, -1, -1):
-        if slot not in arrived:
-            continue
-        current = plan.nodes[slot]
-        total = _added(arrived.pop(slot))
-        if current.name is not None:
-            total = _named(builder, f"gradient.{current.name}", total)
-            gradients[current.name] = total.node.slot
-        _pass_on(builder, plan, slot, _kept(builder, current, total, overridden, keeps), arrived)
-    first_names = ((name, str(plan.nodes[slot].name)) for name, slot in plan.names.items())
-    in_order = {name: gradients[first] for name, first in first_names if first in gradients}
-    return BackwardPlan(builder.finish(plan.deferred), len(plan.nodes), seed.node.slot, keeps, in_order)
-
-
-def _kept(builder: Builder, node: Node, total: Value, overridden: frozenset[int], keeps: dict[int, int]) -> Value:
-    """The part of a gradient that goes on upstream: all of it, or what no override covers."""
-    if node.slot not in overridden:
-        return total
-    keep = builder.leaf("constant", None, node.axes, node.shape)
-    keeps[node.slot] = keep.node.slot
-    return total * keep
-
-
-def _added(parts: Sequence[Value]) -> Value:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
-
-
-def _named(builder: Builder, name: str, value: Value) -> Value:
-    """Name a gradient; where its value already has a name (it passed through unchanged), copy it."""
-    if value.node.name is None and value.node.operation not in ("parameter", "constant"):
-        return builder.name(name, value)
-    return builder.name(name, builder.apply("scale", value, factor=1.0))
-
-
-def _pass_on(builder: Builder, plan: Plan, slot: int, upstream: Value,
-             arrived: dict[int, list[Value]]) -> None:
-    node = plan.nodes[slot]
-    if node.kernel is None:
-        return
-    output = builder.value(slot)
-    inputs = tuple(builder.value(number) for number in node.inputs)
-    for which, number in enumerate(node.inputs):
-        if plan.nodes[number].operation == "ids":
-            continue
-        part = OPERATIONS[node.operation].derivative(upstream, output, inputs, which)
-        if part is not None:
-            arrived.setdefault(number, []).append(part)
+    # a lesson may have recorded gradients of its own
+    prefix = GRADIENT if f"{GRADIENT}seed" not in plan.names else "slope."
+    seed = builder.leaf("constant", f"{prefix}seed", node.axes, node.shape)
+    found = gradients(builder, builder.value(target), seed, prefix=prefix)
+    slots = {name: value.node.slot for name, value in found.items()}
+    return BackwardPlan(builder.finish(plan.deferred), len(plan.nodes), seed.node.slot, slots)

@@ -6,7 +6,7 @@ A map holds one entry per axis of an input:
 `("after", k, own, size)` every index above k, with `own` k too ·
 `("fixed", n)` always n · `("shift", k, n)` the output's index k plus n · `("within", k, n, size)`
 index k minus n where that is one of 0 … size − 1, else no cell · `("ids",)` the token id at the
-output's (batch, position) · `("split", h, d, D)` h·D + d · `("head", c, D)` c // D ·
+output's (batch, position) · `("target",)` the target there · `("split", h, d, D)` h·D + d · `("head", c, D)` c // D ·
 `("feature", c, D)` c % D · `("pair", k, pairing, D)` both members of the rotation pair that feature
 k belongs to · `("frequency", k, pairing, D)` the number of that pair · `("members", k, pairing, D)`
 both members of pair k.
@@ -67,9 +67,9 @@ def _choices(entry: AxisMap, index: Index, sums: Index, ids: Array | None) -> Se
         case ("within", axis, number, size):
             place = index[axis] - number
             return (place,) if 0 <= place < size else ()
-        case ("ids",):
+        case ("ids",) | ("target",):
             if ids is None:
-                raise ValueError("an embedding row needs the token ids")
+                raise ValueError("a row by its token needs the token ids")
             return (int(ids[index[0], index[1]]),)
         case ("split", head_axis, feature_axis, size):
             return (index[head_axis] * size + index[feature_axis],)

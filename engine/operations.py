@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from engine import activations, chance, contraction, elementwise, ranking, rearrangement, reduction
+from engine import activations, chance, contraction, elementwise, loss, ranking, rearrangement, reduction, standing
 from engine.rows import Operation
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(
     elementwise.ROWS | activations.ROWS | reduction.ROWS | contraction.ROWS | rearrangement.ROWS
-    | chance.ROWS | ranking.ROWS
+    | chance.ROWS | ranking.ROWS | loss.ROWS | standing.ROWS
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.edits import Edit, indices_of
+from engine.edits import Edit, Given, indices_of
 from engine.errors import EditError
 from engine.types import Array
 
@@ -41,8 +41,10 @@ class SparseOverlay:
             found[rows == row, column] = number
         return found
 
-    def take(self, flat: Array) -> Array:
-        """The numbers at flat indices, row-major."""
+    def take(self, flat: Array | int, axis: int | None = None) -> Array:
+        """The numbers at flat indices, row-major; with an axis, the row or column of that number."""
+        if axis is not None:
+            return np.asarray(self[np.array([flat])][0] if axis == 0 else np.asarray(self).take(flat, axis))
         found = np.array(self.base.take(flat))
         for place, number in zip(self.rows * self.shape[1] + self.columns, self.numbers, strict=True):
             found[flat == place] = number
@@ -72,16 +74,15 @@ class SparseOverlay:
         return product
 
 
-def overlay(array: Array, edits: Sequence[Edit]) -> tuple[Array, Array]:
-    """Return a copy of `array` with the edits laid over it, and a mask of the cells they cover.
+def overlay(array: Array, edits: Sequence[Edit]) -> Array:
+    """Return a copy of `array` with numbers laid over it.
 
     Raises `EditError` for a value that is finite but too large for the array's float32.
     """
-    edited, covered = np.array(array), np.zeros(array.shape, dtype=bool)
+    edited = np.array(array)
     for edit in edits:
-        edited[edit.index] = fitting(edit, array.dtype)
-        covered[edit.index] = True
-    return edited, covered
+        edited[edit.index] = fitting(edit.name, edit.value, array.dtype)
+    return edited
 
 
 def overlay_parameter(array: Array, edits: Sequence[Edit]) -> Array | SparseOverlay:
@@ -90,22 +91,22 @@ def overlay_parameter(array: Array, edits: Sequence[Edit]) -> Array | SparseOver
     Raises `EditError` as `overlay` does.
     """
     if array.ndim != 2 or array.size <= LARGE_TABLE:
-        return overlay(array, edits)[0]
+        return overlay(array, edits)
     numbers: dict[tuple[int, int], float] = {}
     for edit in edits:
-        value = fitting(edit, array.dtype)
+        value = fitting(edit.name, edit.value, array.dtype)
         parts = (*edit.index, *[slice(None)] * (2 - len(edit.index)))
         across = [indices_of(part, size) for part, size in zip(parts, array.shape, strict=True)]
         if len(across[0]) * len(across[1]) + len(numbers) > MOST_CELLS:
-            return overlay(array, edits)[0]
+            return overlay(array, edits)
         numbers |= {(row, column): value for row in across[0] for column in across[1]}
     places = np.array(list(numbers), dtype=np.int64)
     return SparseOverlay(array, places[:, 0], places[:, 1], np.array(list(numbers.values()), dtype=array.dtype))
 
 
-def fitting(edit: Edit, dtype: np.dtype[Any]) -> float:
-    """The edit's value if the type of number can hold it. Raises `EditError` where it cannot."""
-    if isfinite(edit.value) and not np.isfinite(dtype.type(edit.value)):
-        raise EditError("not_finite", f"{edit.name}: {edit.value} is not finite in {dtype}",
-                        name=edit.name, value=edit.value)
-    return edit.value
+def fitting(name: str, value: Given, dtype: np.dtype[Any]) -> float:
+    """The number that `name` is set to, if the type can hold it. Raises `EditError` where it cannot."""
+    assert isinstance(value, float)
+    if isfinite(value) and not np.isfinite(dtype.type(value)):
+        raise EditError("not_finite", f"{name}: {value} is not finite in {dtype}", name=name, value=value)
+    return value

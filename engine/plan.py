@@ -18,6 +18,8 @@ from engine.types import Array
 
 # rows of a vocabulary beyond which its tensors are computed when somebody looks
 LARGE_VOCABULARY = 4096
+# how the gradient of a tensor is named
+GRADIENT = "gradient."
 
 Kernel = Callable[..., Array]
 
@@ -55,6 +57,8 @@ class Plan:
     steps: tuple[tuple[int, Kernel, tuple[int, ...]], ...]
     leaves: tuple[int, ...]
     deferred: frozenset[int] = frozenset()
+    # leaves that say where an edit stops a gradient
+    gates: tuple[int, ...] = ()
 
 
 class Value:
@@ -168,7 +172,8 @@ class Builder:
             if node.kernel is not None and node.slot not in left_out
         )
         leaves = tuple(node.slot for node in self.nodes if node.kernel is None)
-        return Plan(tuple(self.nodes), MappingProxyType(in_order), steps, leaves, left_out)
+        gates = tuple(node.slot for node in self.nodes if node.operation == "kept")
+        return Plan(tuple(self.nodes), MappingProxyType(in_order), steps, leaves, left_out, gates)
 
     def _deferred(self) -> frozenset[int]:
         found: set[int] = set()

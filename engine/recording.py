@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index as whole
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from engine import deferred
-from engine.edits import Edit, covers
+from engine.edits import Carried, Edit, covers, reached
 from engine.errors import EditError
-from engine.overlays import overlay
 from engine.plan import Node, Plan
+from engine.replacements import Donors, covered
 from engine.types import Array, Index
 
 
@@ -29,13 +30,17 @@ class Override:
 class Recording:
     """A plan with the numbers of one run.
 
-    `values` has none for what is deferred; `changes` are the edits of deferred tensors, by slot.
+    `values` has none for what is deferred; `changes` are the edits of deferred tensors, by slot;
+    `donors` the runs that edits carry cells from.
     """
 
     plan: Plan
     values: Sequence[Array]
     overrides: Mapping[int, Override]
     changes: Mapping[int, tuple[Edit, ...]] = field(default_factory=dict)
+    donors: Donors = field(default_factory=dict)
+    # by other runs: what has been found out about the deferred slots
+    _shared: WeakKeyDictionary[Recording, frozenset[int]] = field(default_factory=WeakKeyDictionary, repr=False)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -76,7 +81,8 @@ class Recording:
         if slot not in self.changes:
             return self.overrides.get(slot)
         computed = self.data(slot, computed=True)
-        return Override(computed, overlay(computed, self.changes[slot])[1])
+        node = self.plan.nodes[slot]
+        return Override(computed, covered(self.plan, node, self.changes[slot], self.donors))
 
     def is_overridden(self, slot: int) -> bool:
         """Whether cells of a computed tensor have been set by hand."""
@@ -85,16 +91,37 @@ class Recording:
     def covers(self, slot: int, index: Index) -> bool:
         """Whether an edit of a computed tensor sets that cell."""
         if slot in self.changes:
-            return any(covers(edit, index, self.plan.nodes[slot].shape) for edit in self.changes[slot])
+            return any(self._sets(edit, self.plan.nodes[slot], index) for edit in self.changes[slot])
         return slot in self.overrides and bool(self.overrides[slot].covered[index])
+
+    def _sets(self, edit: Edit, node: Node, index: Index) -> bool:
+        """Whether an edit covers the cell, and has a value for it."""
+        if not covers(edit, index, node.shape):
+            return False
+        if not isinstance(edit.value, Carried):
+            return True
+        ends = reached(node, self.donors[edit.value.ids].plan)
+        return all(place < end for place, end in zip(index, ends, strict=True))
 
     def shares(self, slot: int, other: Recording) -> bool:
         """Whether another run of the plan has the very same numbers there, so that nothing needs comparing."""
         if slot not in self.plan.deferred:
             return self.values[slot] is other.values[slot]
-        return self.changes.get(slot) == other.changes.get(slot) and all(
-            self.shares(source, other) for source in self.plan.nodes[slot].inputs
-        )
+        if other not in self._shared:
+            self._shared[other] = self._deferred_shared(other)
+        return slot in self._shared[other]
+
+    def _deferred_shared(self, other: Recording) -> frozenset[int]:
+        """The deferred slots whose numbers are the same in both runs: made of the same, and edited alike."""
+        found: set[int] = set()
+        for slot in sorted(self.plan.deferred):
+            same = (
+                source in found if source in self.plan.deferred else self.values[source] is other.values[source]
+                for source in self.plan.nodes[slot].inputs
+            )
+            if self.changes.get(slot) == other.changes.get(slot) and all(same):
+                found.add(slot)
+        return frozenset(found)
 
     @staticmethod
     def freeze(array: Array) -> Array:
@@ -105,9 +132,9 @@ class Recording:
             frozen = frozen.base
         return array
 
-    def ids(self) -> Array | None:
-        """The token ids [B,T] of the run, if it has any."""
-        slot = self.plan.names.get("input_ids")
+    def ids(self, node: Node) -> Array | None:
+        """The token ids or targets [B,T] among the inputs of a step, if it has any."""
+        slot = next((slot for slot in node.inputs if self.plan.nodes[slot].operation == "ids"), None)
         return None if slot is None else self.data(slot)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.elementwise import each, scaled, unary
 from engine.plan import AxisMap, Kernel, Node, Value
-from engine.rows import Build, Groups, Operation, added, copied
+from engine.rows import Build, Groups, Operation, added, broadcast_gradient, copied
 from engine.types import Array, Index
 
 
@@ -106,6 +106,10 @@ def _expand(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dic
     )
 
 
+def _expand_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    return broadcast_gradient(upstream, output, which)
+
+
 def _sum_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
     (x,) = inputs
     axis = output.node.attributes["axis"]
@@ -199,5 +203,5 @@ ROWS: dict[str, Operation] = {
     "entropy_slope": Operation(unary(_entropy_slope), each(_entropy_slope)),
     "deviation": Operation(_deviation, _spread, _deviation_gradient),
     "collapse": Operation(_collapse, added),
-    "expand": Operation(_expand, copied),
+    "expand": Operation(_expand, copied, _expand_gradient),
 }

@@ -11,12 +11,14 @@ import numpy as np
 
 from engine import forward
 from engine.config import ModelConfig
-from engine.edits import Edit, by_slot
+from engine.edits import Carried, Edit, by_slot
 from engine.errors import InputError
+from engine.loss import supervised
 from engine.model import Model
-from engine.overlays import overlay, overlay_parameter
+from engine.overlays import overlay_parameter
 from engine.plan import Builder, Node, Plan, Scope
 from engine.recording import Override, Recording, TensorMap
+from engine.replacements import Donors, covered, replaced
 from engine.tokenizer import check_id
 from engine.types import Array, Integers
 
@@ -33,6 +35,14 @@ class Past:
     arrays: Mapping[str, Array]
 
 
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What an optimizer remembers after `step` steps, by the name of the leaf that holds it."""
+
+    step: int
+    arrays: Mapping[str, Array]
+
+
 @dataclass(frozen=True)
 class Circumstances:
     """What a run depends on beside model, ids and edits."""
@@ -41,6 +51,8 @@ class Circumstances:
     training: bool = False
     seed: int = 0
     past: Past | None = None
+    targets: tuple[tuple[int, ...], ...] | None = None
+    moments: Moments | None = None
 
 
 class Trace(TensorMap):
@@ -63,19 +75,27 @@ class Trace(TensorMap):
 
 
 def run(model: Model, inputs: Inputs, *, edits: Sequence[Edit] = (), base: Trace | None = None,
-        program: Program | None = None, training: bool = False, seed: int = 0, past: Past | None = None) -> Trace:
+        targets: Inputs | None = None, program: Program | None = None, training: bool = False, seed: int = 0,
+        past: Past | None = None, moments: Moments | None = None) -> Trace:
     """Return the trace of logits = GPT(ids) with `edits` applied.
 
     `inputs` is a text for the model's tokenizer, ids [T], or ids [B,T]. `base` is an earlier trace
     of the same model and shape: only what lies downstream of changed edits is computed again, and
     the result equals a full run bit for bit. `program` adds a lesson's computation at the end.
-    In `training`, dropout masks are drawn from `seed`. With `past`, ids continue cached positions.
-    Raises `InputError` for a sentence that the model cannot read, `EditError` for a wrong edit.
+    `targets` are the tokens that come next, of the shape of the ids; with them and no program the run
+    records `loss`. In `training`, dropout masks are drawn from `seed`. With `past`, ids continue cached
+    positions; with `moments`, an optimizer's program continues from them.
+    Raises `InputError` for a sentence or targets that the model cannot read, `EditError` for a wrong edit.
     """
     ids = read_ids(model, inputs)
-    around = Circumstances(program, training, seed, past)
+    wanted = None if targets is None else read_targets(model, targets, ids.shape)
+    added = supervised if program is None and wanted is not None else program
+    around = Circumstances(added, training, seed, past, wanted, moments)
     check_length(model.config, ids.shape[1] + (past.length if past else 0))
     active = tuple(edits)
+    donors = {
+        edit.value.ids: donor(model, edit.value.ids, around) for edit in active if isinstance(edit.value, Carried)
+    }
     fits = base is not None and (
         (base.model, base.ids.shape, base.circumstances) == (model, ids.shape, around)
     )
@@ -83,13 +103,34 @@ def run(model: Model, inputs: Inputs, *, edits: Sequence[Edit] = (), base: Trace
         if fits and base is not None:
             # its own plan, which the cache may have let go by now
             plan = base.recording.plan
-            recording = _rerun(plan, model, ids, by_slot(plan, active), base)
+            recording = _rerun(plan, model, ids, _changes(plan, active, donors), base, donors)
         else:
             plan = forward_plan(
-                model.config, ids.shape, model.dtype.str, program, training, past.length if past else 0
+                model.config, ids.shape, model.dtype.str, added, training, past.length if past else 0
             )
-            recording = _run(plan, model, ids, by_slot(plan, active), around)
+            recording = _run(plan, model, ids, _changes(plan, active, donors), around, donors)
     return Trace(recording, model, ids, active, around)
+
+
+@lru_cache(maxsize=32)
+def donor(model: Model, ids: tuple[int, ...], around: Circumstances) -> Recording:
+    """An unedited run on another sentence, under the same circumstances, for readers who share it.
+
+    Raises `InputError` for a sentence that the model cannot read.
+    """
+    targets = None
+    if around.targets is not None:
+        # where this sentence has no targets, no cells are carried either
+        first = around.targets[0]
+        targets = [[*first[:len(ids)], *ids[len(first):]]]
+    trace = run(model, [list(ids)], targets=targets, program=around.program, training=around.training,
+                seed=around.seed, past=around.past, moments=around.moments)
+    trace.freeze()
+    return trace.recording
+
+
+def _changes(plan: Plan, edits: tuple[Edit, ...], donors: Donors) -> dict[int, tuple[Edit, ...]]:
+    return by_slot(plan, edits, {ids: recording.plan for ids, recording in donors.items()})
 
 
 def check_length(config: ModelConfig, length: int) -> None:
@@ -121,6 +162,15 @@ def read_ids(model: Model, inputs: Inputs) -> Integers:
     return ids
 
 
+def read_targets(model: Model, targets: Inputs, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Return targets [B,T] of a text or of nested lists. Raises `InputError` where they do not fit the ids."""
+    read = read_ids(model, targets)
+    if read.shape != shape:
+        raise InputError("targets_shape", f"targets {list(read.shape)} do not fit ids {list(shape)}",
+                         count=read.shape[1], most=shape[1])
+    return tuple(tuple(row) for row in read.tolist())
+
+
 @lru_cache(maxsize=128)
 def forward_plan(config: ModelConfig, shape: tuple[int, int], dtype: str, program: Program | None,
                  training: bool, past: int) -> Plan:
@@ -135,7 +185,7 @@ def forward_plan(config: ModelConfig, shape: tuple[int, int], dtype: str, progra
 
 def _leaf(node: Node, model: Model, ids: Integers, around: Circumstances) -> Array:
     if node.operation == "ids":
-        return ids
+        return ids if node.name == "input_ids" else _targets(around)
     if node.operation == "parameter":
         return model.parameters[str(node.name)]
     if node.operation == "dropout_mask":
@@ -143,8 +193,26 @@ def _leaf(node: Node, model: Model, ids: Integers, around: Circumstances) -> Arr
     if node.operation == "cache":
         assert around.past is not None
         return around.past.arrays[str(node.name)]
+    if node.operation == "step":
+        return np.asarray(1 + (around.moments.step if around.moments else 0), dtype=model.dtype)
+    if node.operation == "moment" and around.moments is not None:
+        return around.moments.arrays[str(node.name)]
     assert node.constant is not None
     return node.constant
+
+
+def _targets(around: Circumstances) -> Integers:
+    if around.targets is None:
+        raise InputError("no_targets", "this program compares predictions with targets; give them")
+    return np.array(around.targets, dtype=np.int64)
+
+
+def _kept(plan: Plan, node: Node, changes: Mapping[int, tuple[Edit, ...]], donors: Donors) -> Array:
+    """Where a tensor's gradient goes on upstream: 1, or 0 at the cells that an edit has set."""
+    assert node.constant is not None
+    source = plan.nodes[node.attributes["of"]]
+    edits = changes.get(source.slot, ())
+    return (~covered(plan, source, edits, donors)).astype(node.constant.dtype) if edits else node.constant
 
 
 def _dropout_mask(node: Node, seed: int, dtype: np.dtype[Any]) -> Array:
@@ -155,24 +223,27 @@ def _dropout_mask(node: Node, seed: int, dtype: np.dtype[Any]) -> Array:
 
 
 def _run(plan: Plan, model: Model, ids: Integers, changes: Mapping[int, tuple[Edit, ...]],
-         around: Circumstances) -> Recording:
+         around: Circumstances, donors: Donors) -> Recording:
     values: list[Any] = [None] * len(plan.nodes)
     overrides: dict[int, Override] = {}
     for slot in plan.leaves:
         values[slot] = _leaf(plan.nodes[slot], model, ids, around)
         if slot in changes:
             values[slot] = overlay_parameter(values[slot], changes[slot])
+    if changes:
+        for slot in plan.gates:
+            values[slot] = _kept(plan, plan.nodes[slot], changes, donors)
     for slot, kernel, inputs in plan.steps:
         values[slot] = kernel(*[values[number] for number in inputs])
         if slot in changes:
-            values[slot], overrides[slot] = _override(values[slot], changes[slot])
-    return Recording(plan, values, overrides, _deferred(plan, changes))
+            values[slot], overrides[slot] = _override(plan, slot, values[slot], changes[slot], donors)
+    return Recording(plan, values, overrides, _deferred(plan, changes), donors)
 
 
 def _rerun(plan: Plan, model: Model, ids: Integers, changes: Mapping[int, tuple[Edit, ...]],
-           base: Trace) -> Recording:
+           base: Trace, donors: Donors) -> Recording:
     """Compute again what depends on a changed edit or on other ids; take the rest from `base`."""
-    before, around = by_slot(plan, base.edits), base.circumstances
+    before, around = _changes(plan, base.edits, base.recording.donors), base.circumstances
     stale = {slot for slot in {*changes, *before} if changes.get(slot) != before.get(slot)}
     if not np.array_equal(ids, base.ids):
         stale.add(plan.names["input_ids"])
@@ -183,6 +254,10 @@ def _rerun(plan: Plan, model: Model, ids: Integers, changes: Mapping[int, tuple[
             values[slot] = _leaf(plan.nodes[slot], model, ids, around)
             if slot in changes:
                 values[slot] = overlay_parameter(values[slot], changes[slot])
+    for slot in plan.gates:
+        if plan.nodes[slot].attributes["of"] in stale:
+            values[slot] = _kept(plan, plan.nodes[slot], changes, donors)
+            stale.add(slot)
     for slot, kernel, inputs in plan.steps:
         if slot not in stale and stale.isdisjoint(inputs):
             continue
@@ -190,8 +265,8 @@ def _rerun(plan: Plan, model: Model, ids: Integers, changes: Mapping[int, tuple[
         overrides.pop(slot, None)
         values[slot] = kernel(*[values[number] for number in inputs])
         if slot in changes:
-            values[slot], overrides[slot] = _override(values[slot], changes[slot])
-    return Recording(plan, values, overrides, _deferred(plan, changes))
+            values[slot], overrides[slot] = _override(plan, slot, values[slot], changes[slot], donors)
+    return Recording(plan, values, overrides, _deferred(plan, changes), donors)
 
 
 def _deferred(plan: Plan, changes: Mapping[int, tuple[Edit, ...]]) -> dict[int, tuple[Edit, ...]]:
@@ -199,7 +274,7 @@ def _deferred(plan: Plan, changes: Mapping[int, tuple[Edit, ...]]) -> dict[int, 
     return {slot: edits for slot, edits in changes.items() if slot in plan.deferred}
 
 
-def _override(computed: Array, edits: tuple[Edit, ...]) -> tuple[Array, Override]:
-    array = np.asarray(computed)
-    edited, covered = overlay(array, edits)
-    return edited, Override(array, covered)
+def _override(plan: Plan, slot: int, computed: Array, edits: tuple[Edit, ...],
+              donors: Donors) -> tuple[Array, Override]:
+    array, node = np.asarray(computed), plan.nodes[slot]
+    return replaced(plan, node, array, edits, donors), Override(array, covered(plan, node, edits, donors))

@@ -3,7 +3,7 @@
 Layout before base64url: version, groups of edits to one tensor, CRC-16. A group is the tensor's
 code, its layer where it has one, the number of edits together with the number of parts of their
 indices, and for each edit its index and value. A decimal of few digits takes two to four bytes,
-any other double nine.
+any other double nine, a mean one; cells of another run take the token ids of its sentence.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from decimal import Decimal
 from itertools import groupby
 from math import inf
 
-from engine import Edit
+from engine import Carried, Edit, Mean
 
 VERSION = 1
 MOST_EDITS = 300
+MOST_TOKENS = 32
 # no tensor has as many axes
 PART_COUNTS = 8
 
@@ -73,7 +74,7 @@ _LAYER_CODES = {name: code + 128 for code, name in enumerate(LAYER_NAMES)}
 # a number that comes back from its digits as it was
 _PLAIN_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 
-_DOUBLE, _MINUS_INFINITY = 255, 254
+_DOUBLE, _MINUS_INFINITY, _MEAN, _CARRIED = 255, 254, 253, 252
 _LARGEST_EXPONENT = 63
 _DECIMAL_DIGITS = 12
 _MOST_BITS = 70
@@ -156,7 +157,11 @@ def _part(part: int | slice) -> bytes:
     return _unsigned(1) + b"".join(_unsigned(0 if bound is None else _zigzag(bound) + 1) for bound in bounds)
 
 
-def _value(value: float) -> bytes:
+def _value(value: float | Mean | Carried) -> bytes:
+    if isinstance(value, Mean):
+        return bytes([_MEAN])
+    if isinstance(value, Carried):
+        return bytes([_CARRIED]) + _unsigned(len(value.ids)) + b"".join(map(_unsigned, value.ids))
     if value == -inf:
         return bytes([_MINUS_INFINITY])
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
@@ -234,8 +239,15 @@ class _Reader:
         number = self.unsigned()
         return None if number == 0 else _unzigzag(number - 1)
 
-    def value(self) -> float:
+    def value(self) -> float | Mean | Carried:
         tag = self.byte()
+        if tag == _MEAN:
+            return Mean()
+        if tag == _CARRIED:
+            count = self.unsigned()
+            if count > MOST_TOKENS:
+                raise LinkError(f"a sentence of more than {MOST_TOKENS} tokens")
+            return Carried(tuple(self.unsigned() for _ in range(count)))
         if tag == _MINUS_INFINITY:
             return -inf
         if tag == _DOUBLE:

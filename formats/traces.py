@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from engine import Tensor, Trace
+from engine import Carried, Mean, Tensor, Trace
 from engine.overlays import LARGE_TABLE
 
 
@@ -32,7 +32,7 @@ def to_json(trace: Trace) -> str:
     return json.dumps({
         "input_ids": trace.ids.tolist(),
         "edits": [
-            {"name": edit.name, "index": [_part(part) for part in edit.index], "value": _number(edit.value)}
+            {"name": edit.name, "index": [_part(part) for part in edit.index], "value": _given(edit.value)}
             for edit in trace.edits
         ],
         "tensors": {
@@ -72,6 +72,13 @@ def _distinct(axes: Sequence[str]) -> list[str]:
 
 def _part(part: int | slice) -> Any:
     return part if isinstance(part, int) else [part.start, part.stop, part.step]
+
+
+def _given(value: float | Mean | Carried) -> Any:
+    """What an edit sets its cells to: a number, the mean over positions, or the cells of a run on other ids."""
+    if isinstance(value, Mean):
+        return {"mean_over": "positions"}
+    return {"run_on": list(value.ids)} if isinstance(value, Carried) else _number(value)
 
 
 def _number(value: float) -> float | None:

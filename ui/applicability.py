@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from engine import ModelConfig
+from engine.plan import LARGE_VOCABULARY
+from engine.programs.wrote import splits
 
 # lesson → whether a model has what it is about
 _NEEDS: Mapping[str, Callable[[ModelConfig], bool]] = MappingProxyType({
@@ -13,6 +15,9 @@ _NEEDS: Mapping[str, Callable[[ModelConfig], bool]] = MappingProxyType({
     "rope": lambda config: config.positions == "rope",
     "residual": lambda config: config.residual,
     "final_norm": lambda config: config.norm != "none",
+    "wrote": splits,
+    # a step of a table of 50257 rows takes longer than anybody watches
+    "training": lambda config: config.vocab_size <= LARGE_VOCABULARY,
 })
 
 

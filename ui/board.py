@@ -6,7 +6,9 @@ from typing import Any
 
 import streamlit as st
 
-from ui import events, frame, generation, hiding, live, text
+from engine import programs
+from ui import courses, events, frame, generation, hiding, live, stepping, text
+from ui.controls import PLACED
 from ui.layout import Section
 from ui.state import State, current
 from ui.view import View
@@ -14,7 +16,7 @@ from ui.view import View
 BOARD = text.ASSETS / "board"
 SCRIPTS = (
     "format", "rules", "looks", "grid", "editor", "explanation", "flow", "words", "keys", "presenting", "handing_out",
-    "glossary", "strip", "outbox", "board",
+    "glossary", "removal", "ranking", "dial", "strip", "outbox", "board",
 )
 
 
@@ -43,7 +45,10 @@ def view(state: State) -> View:
     steps = state.steps if state.lesson == generation.LESSON else 0
     return View(choices.language, choices.preset, choices.seed, choices.switches, state.ids, choices.layer,
                 choices.head, choices.rows, state.lesson, steps, generation.reused(state.continuation, steps),
-                frozenset(filter(state.hides, hiding.INVITED)))
+                frozenset(filter(state.hides, hiding.INVITED)),
+                state.question if programs.asks(state.lesson) else None,
+                state.position if state.lesson in PLACED else None, state.target, courses.start(state),
+                stepping.row(state))
 
 
 def structure(lesson: str, sections: tuple[Section, ...]) -> None:

@@ -14,9 +14,9 @@ from engine.operands import pair_members
 from engine.types import Index
 from ui import naming
 from ui.board import view
-from ui.drawing import vocabulary_rows
 from ui.state import State
 from ui.text import number
+from ui.view import vocabulary_rows
 
 BLUE, RED, GREY = "#3b78d8", "#d05a5a", "#98a1b3"
 # text of charts: at least 4.5:1 on the page's background

@@ -15,8 +15,8 @@ from engine.sampling import leading
 from engine.types import Array, Index
 from ui import naming, runs
 from ui.board import view
-from ui.drawing import vocabulary_rows
 from ui.state import State
+from ui.view import vocabulary_rows
 
 BOTH, HERE, BEFORE = "both", "here", "before"
 RANKED = 3
@@ -92,19 +92,23 @@ def _own_names(trace: Trace) -> list[str]:
 
 
 def _largest(state: State, before: Tensor, now: Tensor) -> tuple[float | None, Index | None]:
-    """The largest |Δ| among cells that are finite in both, and its cell; no cell where nothing differs."""
+    """The largest |Δ| among cells that are finite in both, and its cell; no cell where nothing differs.
+
+    Where only −∞ came or went there is no Δ, and the cell is the first of these.
+    """
     if before.recording.values[before.slot] is now.recording.values[now.slot] is not None:
         return 0.0, None
     flat = _shown(state, now)
     theirs, ours = (tensor.data.ravel() if flat is None else tensor.take(flat) for tensor in (before, now))
-    both = np.isfinite(theirs) & np.isfinite(ours)
-    if not both.any():
-        return None, None
+    finite = np.isfinite(theirs), np.isfinite(ours)
+    both, one_sided = np.logical_and(*finite), np.logical_xor(*finite)
     sizes = np.abs(np.subtract(ours, theirs, where=both, out=np.zeros(len(ours))))
-    place = int(np.argmax(sizes))
+    place = int(np.argmax(sizes if sizes.any() else one_sided))
     cell = place if flat is None else int(flat[place])
     index = tuple(int(part) for part in np.unravel_index(cell, now.shape))
-    return float(sizes[place]), index if sizes[place] else None
+    if not sizes[place]:
+        return (None, index) if one_sided.any() else (0.0 if both.any() else None, None)
+    return float(sizes[place]), index
 
 
 def _shown(state: State, tensor: Tensor) -> Array | None:

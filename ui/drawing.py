@@ -9,19 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from engine import Tensor, presets
-from engine.edits import MASKS
+from engine import Tensor
+from engine.edits import is_mask
+from engine.plan import GRADIENT
 from engine.programs.choosing import LEADING
-from ui import gathering, naming, pictures, runs, terms, text, wording
+from ui import gathering, glosses, naming, pictures, prose, terms, text, wording
 from ui.layout import (
     Comparison,
+    Dial,
     Flow,
     Glossary,
     Grid,
     Heads,
     Item,
+    Lines,
     Operator,
     Optional,
+    Pair,
+    Ranking,
+    Removed,
     Rows,
     Slider,
     Stages,
@@ -29,7 +35,7 @@ from ui.layout import (
     Verdict,
     places,
 )
-from ui.view import Part, ResolvedGrid, View, cell_addresses, encode, placed
+from ui.view import Part, ResolvedGrid, View, cell_addresses, encode, placed, vocabulary_rows
 
 DENSE_CELLS = 700
 CONDENSED_ROWS = 32
@@ -62,7 +68,7 @@ class Drawing:
 
     def _candidates(self, template: str) -> list[str]:
         config, layer = self.trace.model.config, self.view.layer
-        words = {**places(config, layer), "layer": layer, "last": config.layers - 1}
+        words = {**places(config, layer), **self.view.words, "layer": layer, "last": config.layers - 1}
         return [name.strip() for name in template.format(**words).split("|")]
 
     def exists(self, item: Item) -> bool:
@@ -72,6 +78,8 @@ class Drawing:
                 return self.tensor_name(tensor) in self.trace
             case Slider(grid) | Switch(grid):
                 return self.exists(grid)
+            case Pair(grid):
+                return self.exists(grid) and self.exists(self.gradient_of(grid))
             case Rows(grids=grids):
                 return all(self.exists(grid) for line in grids for grid in line)
             case Verdict(table):
@@ -89,27 +97,34 @@ class Drawing:
         match item:
             case Optional(items):
                 return self.items(items) if self.exists(item) else []
-            case Operator(sign):
-                return [{"type": "op", "text": self.sign(sign)}]
+            case Operator(sign, binds):
+                return [{"type": "op", "text": self.sign(sign), **({"binds": True} if binds else {})}]
             case Grid():
                 return [{"type": "grid", "grid": self.grid(spec)} for spec in self.each(item)]
+            case Pair(grid):
+                return [{"type": "pair", "grids": [self.grid(grid), self.grid(self.gradient_of(grid))]}]
             case Stages():
                 return [{"type": "grid", "grid": gathering.rows(self, gathering.stages(self, item))}]
             case Rows():
                 return [{"type": "grid", "grid": gathering.rows(self, item)}]
+            case Lines():
+                return [{"type": "grid", "grid": gathering.rows(self, gathering.lines(self, item))}]
             case Verdict(table, zero, other):
                 shown = gathering.rows(self, table) if isinstance(table, Rows) else self.grid(table)
                 return [{"type": "verdict", "grid": shown, "zero": wording.verdict(zero, self.view),
                          "other": wording.verdict(other, self.view)}]
             case Slider():
-                return [{"type": "slider", "grid": self.grid(item.grid),
-                         "label": self.say(item.label), "min": item.low,
-                         "max": runs.sizes(self.trace)[item.high] if isinstance(item.high, str) else item.high,
-                         "step": item.step, "log": item.logarithmic}]
+                return [gathering.slider(self, item)]
+            case Dial(control, label):
+                return [{"type": "dial", "control": control, "label": self.say(label)}]
             case Switch():
                 return list(gathering.switches(self, item))
             case Heads():
                 return [{"type": "heads", "C": item.width, "H": item.heads, "D": item.width // item.heads}]
+            case Ranking():
+                return [{"type": "ranking", "ways": self.ways(item.ways)}]
+            case Removed():
+                return [{"type": "removed"}]
             case Glossary():
                 return [{"type": "glossary", "terms": terms.rows(self.view.language)}]
             case Flow():
@@ -117,18 +132,22 @@ class Drawing:
             case Comparison():
                 return pictures.compared(self, item.scope)
 
+    def gradient_of(self, spec: Grid) -> Grid:
+        """The same cells of a tensor's gradient."""
+        return replace(spec, tensor=f"{GRADIENT}{self.tensor_name(spec.tensor)}")
+
     def each(self, spec: Grid) -> Iterator[Grid]:
         """One grid for every head or layer where the spec asks for each of them."""
         config = self.trace.model.config
-        if ("head", "each") in spec.fixed:
+        if "{each}" in spec.tensor:
+            for layer in range(config.layers):
+                yield from self.each(replace(spec, tensor=spec.tensor.replace("{each}", str(layer)),
+                                             suffix=f" · {self.say_with('layer_number', layer + 1)}"))
+        elif ("head", "each") in spec.fixed:
             others = tuple(pair for pair in spec.fixed if pair[0] != "head")
             for head in range(config.heads):
                 yield replace(spec, fixed=(*others, ("head", head)),
-                              suffix=f" · {self.say_with('head_number', head)}")
-        elif "{each}" in spec.tensor:
-            for layer in range(config.layers):
-                yield replace(spec, tensor=spec.tensor.replace("{each}", str(layer)),
-                              suffix=f" · {self.say_with('layer_number', layer + 1)}")
+                              suffix=f"{spec.suffix} · {self.say_with('head_number', head)}")
         else:
             yield spec
 
@@ -140,12 +159,15 @@ class Drawing:
         """The tensor that a spec means, by name and itself; where its axes are fixed, and which are free."""
         name = self.tensor_name(spec.tensor)
         tensor = self.trace[name]
-        self.uses_layer |= any(word not in ("last", "each") for _, word, _, _ in Formatter().parse(spec.tensor) if word)
-        self.uses_head |= "head" in tensor.axes and "head" not in dict(spec.fixed)
+        fields = {word for _, word, _, _ in Formatter().parse(spec.tensor) if word}
+        self.uses_layer |= not fields <= {"last", "each", *self.view.words}
+        self.uses_head |= "head" in tensor.axes and "head" not in (*dict(spec.fixed), spec.rows, spec.columns)
         fixed = {"batch": 0, "head": self.view.head} | {
             axis: self._place(axis, place) for axis, place in spec.fixed
         }
         free = [axis for axis in range(len(tensor.axes)) if self._is_free(tensor.axes[axis], spec, fixed)]
+        if "row" in fixed and len(free) == 2:  # both axes may have the same name
+            fixed[tensor.axes[free.pop(0)]] = fixed["row"]
         return name, tensor, fixed, free
 
     def grid(self, spec: Grid) -> str:
@@ -172,9 +194,12 @@ class Drawing:
             "column_axis": "" if column is None else naming.axis_name(labels, axes[column]),
             "rows": self.headers(axes, row, row_index, name), "columns": self.headers(axes, column, column_index, name),
             **cell_addresses(name, cells, base, (row, row_index), (column, column_index)),
-            "dense": len(cells) > DENSE_CELLS,
+            "dense": spec.small or len(cells) > DENSE_CELLS, "small": spec.small,
             "range": naming.limits(name),
         }
+        if spec.ways:
+            place = {"layer": int(name.split(".")[1]), "head": fixed["head"]}
+            drawn["ways"] = [{**way, **place} for way in self.ways(spec.ways)]
         condensed = any(tensor.axes[axis] == "vocabulary" and tensor.shape[axis] > CONDENSED_ROWS for axis in free)
         # one field is enough: the rows asked for appear in every table of the board
         if condensed and not any("more_rows" in known for known in self.grids.values()):
@@ -185,6 +210,10 @@ class Drawing:
         if row_index is not None and name in used:
             drawn["highlight_rows"] = [place for place, number in enumerate(row_index) if number in used[name]]
         return self.keep(drawn, ((name, np.array(flat)),))
+
+    def ways(self, lessons: tuple[str, ...]) -> list[dict[str, Any]]:
+        """Lessons with their titles, as links."""
+        return [{"lesson": lesson, "title": prose.title(lesson, self.view.language)} for lesson in lessons]
 
     def headers(self, axes: tuple[str, ...], axis: int | None,
                 index: list[int] | None, name: str) -> list[dict[str, Any]]:
@@ -197,7 +226,8 @@ class Drawing:
     def header(self, axis: str, place: int, ids: tuple[int, ...]) -> dict[str, Any]:
         label = naming.cell_label(self.trace.model, ids, axis, place)
         numbered = axis in naming.SEQUENCE_AXES or (axis == "vocabulary" and not label.startswith("#"))
-        return {"text": label, "sub": str(place)} if numbered else {"text": label}
+        gloss = glosses.under(self.view.preset, self.view.language, label)
+        return {"text": label, "sub": str(place), **gloss} if numbered else {"text": label}
 
     def choose(self, axis: str, size: int, name: str) -> list[int]:
         """All indices of an axis; of a large vocabulary those that matter, of a position table those in use."""
@@ -210,10 +240,17 @@ class Drawing:
         return sorted(vocabulary_rows(self.view, "embedding" in name))
 
     def _place(self, axis: str, place: int | str) -> int:
-        if place == "last":
+        if place == "chosen" and self.view.position is not None:
+            return self.view.position
+        if place in ("last", "chosen"):
             return len(self.view.ids) - 1
         if place == "next":
             return self.view.steps
+        if place == "followed":
+            return self.view.row
+        if place == "target":
+            assert self.trace.circumstances.targets is not None
+            return self.trace.circumstances.targets[0][-1]
         return int(place)
 
     @staticmethod
@@ -236,12 +273,13 @@ class Drawing:
 
     def caption(self, name: str, title: str | None, suffix: str = "") -> dict[str, Any]:
         tensor = self.trace[name]
+        short = naming.short_name(name, naming.goal(tensor))
         kinds = {"parameter": "parameter", "constant": "leaf"}
         return {
-            "tensor": name, "title": (naming.short_name(name) if title is None else self.say(title)) + suffix,
+            "tensor": name, "title": (short if title is None else self.say(title)) + suffix,
             "shape": naming.shape_text(tensor), "kind": kinds.get(tensor.op, "computed"),
-            "editable": tensor.op != "ids", "short": naming.short_name(name),
-            "minus_infinity": name.endswith(MASKS), "hue": naming.hue(name),
+            "editable": tensor.op != "ids", "short": short,
+            "minus_infinity": is_mask(name), "hue": naming.hue(name),
             **naming.look(name),
         }
 
@@ -253,13 +291,3 @@ class Drawing:
         self.resolved.append(resolved)
         self.grids[resolved.key] = {**drawn, "baseline": encode(resolved.numbers(self.trace))}
         return resolved.key
-
-
-def vocabulary_rows(view: View, embedding: bool) -> Iterator[int]:
-    """The rows of a large table that matter: not zero, in the sentence or a candidate, or asked for."""
-    model = view.baseline.model
-    tied = model.config.tied_head
-    table = "embedding.weight" if embedding or tied else "lm_head.weight"
-    sentence = view.ids if embedding or tied else ()
-    candidates = () if embedding and not tied else presets.CANDIDATES[view.preset]
-    yield from {*runs.filled_rows(model, table), *sentence, *candidates, *view.rows}

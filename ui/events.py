@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice, product
 from math import inf
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl
 
-from engine import Edit, EditError, GlassboxError, InputError
-from engine.edits import covers
-from ui import hiding, runs
+from engine import Carried, Edit, EditError, GlassboxError, InputError, Mean
+from engine.edits import covers, indices_of
+from formats.edits import MOST_EDITS
+from ui import courses, hiding, runs
 from ui.address import is_cell, open_address
+from ui.controls import ON_BOARD
 from ui.state import (
     LONGEST_NAME,
     LONGEST_TRAIL,
@@ -19,10 +22,8 @@ from ui.state import (
     MOST_ROWS,
     MOST_SNAPSHOTS,
     CellAddress,
-    Handing,
     Index,
     State,
-    without,
 )
 from ui.text import LANGUAGES, explain_error
 
@@ -48,7 +49,7 @@ def apply(state: State, event: Event) -> None:
 
 def _edit(state: State, event: Event) -> None:
     cell = _cell(state, event)
-    edit = Edit(*cell, -inf if event["value"] == "-inf" else event["value"])
+    edit = Edit(*cell, _given(event["value"]))
     others = tuple(other for other in state.edits if other.key != edit.key)
     gesture = None if event.get("gesture") is None else (str(edit.key), event["gesture"])
     back = _is_baseline(state, edit, cell[1], others)
@@ -56,16 +57,31 @@ def _edit(state: State, event: Event) -> None:
 
 
 def _cover(state: State, event: Event) -> None:
-    """Set all cells of some slices to one number, or leave them alone again; one step of undo."""
-    value = 0.0 if event["value"] is None else event["value"]
+    """Set all cells of some slices to one value, or leave them alone again; one step of undo."""
+    value = 0.0 if event["value"] is None else _given(event["value"])
     edits = [Edit(str(name), _slices(index), value) for name, index in event["places"]]
     keys = {edit.key for edit in edits}
     others = tuple(edit for edit in state.edits if edit.key not in keys)
     state.commit(others if event["value"] is None else (*others, *edits))
 
 
-def _slices(index: Sequence[int | None]) -> tuple[int | slice, ...]:
-    return tuple(slice(None) if part is None else int(part) for part in index)
+def _given(value: Any) -> Any:
+    """What an event sets cells to: a number, −∞, the mean over positions, or those of a run on other ids."""
+    match value:
+        case "-inf":
+            return -inf
+        case "mean":
+            return Mean()
+        case {"ids": ids}:
+            return Carried(tuple(ids))
+    return value
+
+
+def _slices(index: Sequence[Any]) -> tuple[int | slice, ...]:
+    """None stands for a whole axis, a pair for the places from the first number to before the second."""
+    return tuple(
+        slice(None) if part is None else slice(*part) if isinstance(part, list) else int(part) for part in index
+    )
 
 
 def _cancel(state: State, event: Event) -> None:
@@ -102,6 +118,18 @@ def _reset(state: State, event: Event) -> None:
         ))
 
 
+def without(edit: Edit, index: Index, shape: tuple[int, ...]) -> Iterator[Edit]:
+    """The edit with one cell left out: itself, nothing, or the cells of a wider edit one by one."""
+    if not covers(edit, index, shape):
+        yield edit
+        return
+    parts = (*edit.index, *[slice(None)] * (len(shape) - len(edit.index)))
+    cells = product(*(indices_of(part, size) for part, size in zip(parts, shape, strict=True)))
+    for cell in islice(cells, MOST_EDITS + 2):
+        if cell != index:
+            yield Edit(edit.name, cell, edit.value)
+
+
 def _select(state: State, event: Event) -> None:
     cell = _cell(state, event)
     step = event.get("trail", "start")
@@ -126,8 +154,11 @@ def _mode(state: State, event: Event) -> None:
 
 
 def _text(state: State, event: Event) -> None:
+    take_text(state, str(event["value"]))
+
+
+def take_text(state: State, text: str) -> None:
     """Take a new sentence; a wrong one stays in the field, with the reason, and the last good one runs."""
-    text = str(event["value"])
     state.draft = text[:LONGEST_TEXT]
     try:
         if len(text) > LONGEST_TEXT:
@@ -160,16 +191,34 @@ def _language(state: State, event: Event) -> None:
 
 
 def _layer(state: State, event: Event) -> None:
-    state.choose(layer=min(max(int(event["value"]), 0), state.model.config.layers - 1))
+    state.choose(layer=_below(event["value"], state.model.config.layers))
     state.needs_page = True
 
 
 def _head(state: State, event: Event) -> None:
-    state.choose(head=min(max(int(event["value"]), 0), state.model.config.heads - 1))
+    state.choose(head=_below(event["value"], state.model.config.heads))
     state.needs_page = True
 
 
+def _below(value: Any, count: int) -> int:
+    return min(max(int(value), 0), count - 1)
+
+
+def _control(state: State, event: Event) -> None:
+    """Set a control that the board has a slider for."""
+    if event["name"] in ON_BOARD:
+        state.set_control(event["name"], event["value"])
+
+
+def _go_on(state: State, event: Event) -> None:
+    courses.go_on(state)
+
+
 def _go(state: State, event: Event) -> None:
+    """Go to a lesson, with the layer and the head chosen that a picture of them leads to."""
+    config, choices = state.model.config, state.choices
+    layer, head = event.get("layer", choices.layer), event.get("head", choices.head)
+    state.choose(layer=_below(layer, config.layers), head=_below(head, config.heads))
     state.destination = str(event["lesson"])
 
 
@@ -181,7 +230,7 @@ def _present(state: State, event: Event) -> None:
 def _hand_out(state: State, event: Event) -> None:
     """Open, change or close the panel that makes a link for a class."""
     page = event["page"]
-    state.handing = None if page is None else Handing(
+    state.handing = None if page is None else hiding.Handing(
         str(page)[:LONGEST_TEXT], hiding.parse(".".join(event.get("hide", state.choices.hidden))),
         bool(event.get("present", state.choices.presenting)),
     )
@@ -240,5 +289,5 @@ HANDLERS: Mapping[str, Callable[[State, Event], None]] = MappingProxyType({
     "mode": _mode, "text": _text, "text_cancel": _text_cancel, "language": _language, "layer": _layer,
     "head": _head, "go": _go, "rows": _rows, "snapshot": _snapshot, "forget": _forget,
     "restore": _restore, "dismiss": _dismiss, "present": _present, "hand_out": _hand_out,
-    "open": _open,
+    "open": _open, "control": _control, "go_on": _go_on,
 })

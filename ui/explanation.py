@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from engine import Cell, Tensor, explain
+from engine import Carried, Cell, Edit, Mean, Tensor, explain
+from engine.edits import covers
 from engine.operands import term_count
+from engine.programs.heads import BY_QUERY, MARKS
 from engine.types import Index
-from ui import naming, ranking_words
+from ui import gradients, naming, ranking_words
 from ui.formulas import pieces
 from ui.numpy_lines import literal, numpy_line
 from ui.operands import finite, is_empty_row
@@ -26,11 +28,14 @@ def explanation(state: State, name: str, index: Index) -> dict[str, Any]:
     tensor = state.trace[name]
     cell = explain(state.trace, name, index, most=most_operands(tensor, index))
     shown = cell.computed or cell
+    check = gradients.checked(state.trace, name, index)
+    said = [words(state, cell), gradients.doubts(state, check)]
     return {
         "title": naming.cell_title(state.model, state.ids, cell.tensor, name, index),
         "value": finite(cell.value), "integer": naming.is_whole(name),
         "pieces": pieces(state, shown),
-        "words": words(state, cell),
+        "words": joined(state.choices.language, list(filter(None, said))),
+        "facts": gradients.facts(state, cell.tensor, index, check),
         "numpy": literal(cell.value) if cell.computed else numpy_line(cell),
         "trail": [
             {"title": naming.cell_title(state.model, state.ids, state.trace[step], step, place),
@@ -48,19 +53,45 @@ def most_operands(tensor: Tensor, index: Index) -> int | None:
 
 def words(state: State, cell: Cell) -> str:
     """A sentence on what the operation does, or on what kind of leaf this is."""
-    meaning = "empty_row" if is_empty_row(cell) else _meaning(state, cell)
-    said = state.say(f"explain_{meaning}", **_details(cell))
+    if cell.op == "override":
+        return _set_to(state, cell)
+    said = _said(state, cell)
     if not cell.omitted or cell.op in ranking_words.PICKS:
         return said
     omitted = state.say("explain_omitted", shown=FEW_OPERANDS, rest=cell.omitted)
     return joined(state.choices.language, [said, omitted])
 
 
+def _said(state: State, cell: Cell) -> str:
+    if naming.differentiated(cell.tensor.node.name or "") is not None:
+        return gradients.words(state, cell)
+    meaning = "empty_row" if is_empty_row(cell) else _meaning(state, cell)
+    return state.say(f"explain_{meaning}", **_details(cell))
+
+
+def _set_to(state: State, cell: Cell) -> str:
+    """Where the value of a cell comes from that an edit has set; a later edit wins where two meet."""
+    edits = (edit for edit in reversed(state.edits) if _sets(state, edit, cell))
+    value = next((edit.value for edit in edits), None)
+    if isinstance(value, Mean):
+        return state.say("explain_override_mean_read" if {"query", "key"} <= {*cell.tensor.axes} else
+                         "explain_override_mean")
+    if isinstance(value, Carried):
+        assert state.model.tokenizer is not None
+        return state.say("explain_override_carried", text=state.model.tokenizer.decode(list(value.ids)))
+    return state.say("explain_override")
+
+
+def _sets(state: State, edit: Edit, cell: Cell) -> bool:
+    return (
+        edit.name in state.trace and state.trace[edit.name].slot == cell.tensor.slot
+        and covers(edit, cell.index, cell.tensor.shape)
+    )
+
+
 def _meaning(state: State, cell: Cell) -> str:
     """What the operation means in this tensor, as the end of a catalogue key."""
-    name = cell.tensor.node.name or ""
-    # a gradient is no more than its arithmetic
-    parts = [] if name.startswith("gradient.") else name.split(".")
+    parts = (cell.tensor.node.name or "").split(".")
     tails = (".".join(parts[start:]) for start in range(len(parts)))
     usual = ranking_words.meaning(cell)
     meaning = next((SPECIFIC[cell.op, tail] for tail in tails if (cell.op, tail) in SPECIFIC), usual)
@@ -96,6 +127,35 @@ def _details(cell: Cell) -> dict[str, object]:
 BRANCHES = ("attention.output", "mlp.output", "dropped")
 _BIASES = ("bq", "bk", "bv", "bo", "b_up", "b_down")
 _NORMS = ("norm1", "norm2", "final_norm")
+# what the lessons on the logit lens and on the split of a logit compute
+_PARTS = ("embedding", "heads", "mlp", "sources", "sources_by_hand")
+_SPLIT = (
+    "head_row", "weighted", "weighted_mean", "direction", *_PARTS, "positions", "bo", "b_down", "norm_bias", "by_hand",
+    "sum", "logit", "rest", "through_Wo", "through_W_down", "offered", "sources_sum", "sources_rest",
+)
+_INSIDE: Mapping[tuple[str, str], str] = MappingProxyType({
+    ("subtract", "lens.climb"): "subtract_climb",
+    **{("take", f"{stage}.token_probability"): "take_token" for stage in ("lens", "lens.embedding")},
+    **{(operation, f"wrote.{side}.{name}"): meaning for side in ("token", "rival") for operation, name, meaning in (
+        ("take", "head_row", "take_head_row"), ("take", "logit", "take_token"),
+        ("multiply", "direction", "multiply_direction"), ("multiply", "weighted", "multiply_direction"),
+        ("subtract", "direction", "subtract_direction"), ("copy", "direction", "copy_direction"),
+        ("contract", "through_Wo", "contract_through"), ("contract", "through_W_down", "contract_through"),
+        ("sum", "offered", "sum_offered"), ("total", "by_hand", "total_by_hand"), ("subtract", "rest", "subtract_rest"),
+        ("subtract", "sources_rest", "subtract_rest"), *(("divide", part, "divide_part") for part in _PARTS),
+    )},
+    **{("subtract", f"wrote.gap.{name}"): "subtract_gap" for name in _SPLIT},
+    ("total", "wrote.by_hand"): "total_by_hand",
+    ("constant", "heads.share_of_readers"): "constant_readers", ("contract", "received"): "contract_received",
+    ("constant", "heads.share_of_queries"): "constant_queries", ("exp", "effective"): "exp_effective",
+    **{key: meaning for mark in MARKS for key, meaning in (
+        (("constant", f"heads.{mark}.mark"), "constant_mark"), (("contract", mark), "contract_marked"),
+    )},
+    **{("contract", f"mean_{name}"): "contract_mean" for name in BY_QUERY},
+    **{("take", f"raise_logit.{side}_logit"): "take_token" for side in ("token", "rival")},
+    ("constant", "raise_logit.against"): "constant_against", ("subtract", "raise_logit.goal"): "subtract_goal",
+    ("copy", "system.prompt"): "copy_prompt", ("concatenate", "system.text"): "concatenate_text",
+})
 # (operation, end of the tensor's name) → the end of the key, where it means something of its own there
 SPECIFIC: Mapping[tuple[str, str], str] = MappingProxyType({
     ("constant", "causal_mask"): "constant_causal_mask", ("constant", "norm_epsilon"): "constant_norm_epsilon",
@@ -162,4 +222,5 @@ SPECIFIC: Mapping[tuple[str, str], str] = MappingProxyType({
     ("constant", "softmax_demo.factor"): "constant_test_factor", ("constant", "scaled.factor"): "constant_test_factor",
     ("sum", "choosing.kept_mass"): "sum_kept_mass", ("share", "choosing.probabilities"): "share_kept",
     ("multiply", "mean_dropped"): "multiply_mean_dropped", ("add", "h_final"): "add_h_final",
+    **_INSIDE,
 })

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from engine import ModelConfig
-from ui.layout import Block
+from ui.layout import KEY, Block
 
 
 def blocks(scope: str, config: ModelConfig, layer: int) -> list[Block]:
     """The boxes of the whole model (`model`), of one layer (`layer`), or of the model with one block step by step
-    (`block`), from input to output; or of the `loop` that continues a text.
+    (`block`), from input to output; of the `loop` that continues a text; or of the whole `system` around the model.
     """
     if scope == "loop":
         return list(_loop(config))
+    if scope == "system":
+        return list(_system(config))
     if scope == "layer":
         return [Block("input", "flow_layer_input", "layers", "{input}"), *_Layer(config, layer).boxes("input")]
     start = list(_start(config))
@@ -33,6 +35,31 @@ def _loop(config: ModelConfig) -> Iterator[Block]:
     yield Block("logits", "loop_logits", "lm_head", "choosing.ranked")
     yield Block("choose", "loop_choose", "choosing", "choosing.probabilities")
     yield Block("append", "loop_append", "choosing", "generating.drawn", fixed=(("step", "next"),))
+
+
+def _system(config: ModelConfig) -> Iterator[Block]:
+    """The first article's first picture: training on the left of the model, inference on the right."""
+    left, right, model = "system_training", "system_inference", "system_model"
+    last, table = config.layers - 1, "embedding.weight" if config.tied_head else "lm_head.weight"
+    target = (("vocabulary", "target"),)
+    yield Block("data", "system_data", "data", "targets", side=left)
+    yield Block("prompt", "system_prompt", "tokens", "system.prompt", side=right)
+    yield Block("ids", "system_ids", "embedding", "input_ids", model, branch="repeat_forward")
+    yield Block("forward", "system_forward", "overview", f"layers.{last}.output", model, branch="repeat_training")
+    yield Block("logits", "system_logits", "lm_head", "choosing.ranked", model)
+    yield Block("loss", "system_loss", "loss", "loss", side=left)
+    yield Block("backward", "system_backward", "backward", "optimizer.gradient_length", side=left)
+    yield Block("optimizer", "system_optimizer", "optimizer", f"optimizer.{table}.change", fixed=target, side=left)
+    yield Block("update", "system_update", "optimizer", f"optimizer.{table}.updated", fixed=target, side=left)
+    yield Block("repeat_training", "system_repeat_training", "training", side=left)
+    yield Block("select", "system_select", "choosing", "choosing.probabilities", side=right)
+    yield Block("next", "system_next", "choosing", "generating.drawn", fixed=(("step", "next"),), side=right)
+    # without a causal mask earlier positions change with every token, and nothing can be kept
+    keys = KEY.format(layer=last) if config.causal else None
+    yield Block("decode", "system_cache" if config.causal else "system_decode", "generating", keys,
+                fixed=(("head", 0),), side=right)
+    yield Block("repeat_forward", "system_repeat_forward", "generating", side=right)
+    yield Block("text", "system_text", "tokens", "system.text", side=right)
 
 
 def _start(config: ModelConfig) -> Iterator[Block]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from engine import Cell, Term
 from engine.chance import draw_number
+from engine.elementwise import CLIP_EPSILON
 from engine.explain import LEAVES
 from engine.rearrangement import is_first_member
 from ui import naming, ranking_words
@@ -182,6 +183,15 @@ def _placed(cell: Cell, groups: Groups) -> list[Part]:
     return [groups[0][0] if cell.index[attributes["number"]] == attributes["index"] else "0"]
 
 
+def _by_id(cell: Cell, groups: Groups) -> list[Part]:
+    return [groups[0][0], ", ID ", groups[1][0]]
+
+
+def _unpicked(cell: Cell, groups: Groups) -> list[Part]:
+    """The gradient at the target's cell, 0 at all others."""
+    return [groups[0][0] if int(groups[1][0].value) == cell.index[-1] else "0"]
+
+
 _COPY = _with("X")
 _TANH = "tanh(√(2 ÷ π) × (X + 0.044715 × X³))"
 FORMULAS: Mapping[str, Formula] = MappingProxyType({
@@ -210,9 +220,12 @@ FORMULAS: Mapping[str, Formula] = MappingProxyType({
         "random(", groups[0][0], f", {draw_number(cell.tensor.node, cell.index)})"
     ],
     "mean": _mean(1), "mean_square": _mean(2), "mean_cube": _mean(3), "max": _largest, "largest": _largest,
-    "sum": _sum, "collapse": _sum,
+    "sum": _sum, "collapse": _sum, "total": _sum,
     "rotate": _turned, "fold_pairs": _sum,
-    "lookup": lambda cell, groups: [groups[0][0], ", ID ", groups[1][0]],
+    "log": _with("ln(X)"), "square": _with("X²"), "square_root": _with("√(X)"), "complement": _with("1 − X"),
+    "power": _between(" ^ "), "pass": _between(" × "),
+    "clip_share": lambda cell, groups: ["min(1, ", groups[0][0], " ÷ (", groups[1][0], f" + {CLIP_EPSILON:f}))"],
+    "lookup": _by_id, "pick": _by_id, "unpick": _unpicked,
     "scatter": _scattered, "rows": _COPY, "pad_rows": _sum, "concatenate": _sum, "take": _COPY, "place": _placed,
     "split_heads": _COPY, "merge_heads": _COPY, "copy": _COPY, "expand": _COPY,
     **ranking_words.FORMULAS, "running_sum": _sum, "sum_from": _sum,

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine import Model, Trace
 from engine.plan import Node
-from ui import naming, text, wording
+from ui import glosses, naming, text, wording
 from ui.drawing import Drawing
 from ui.layout import Section
 from ui.view import ResolvedGrid, View
@@ -51,7 +51,8 @@ def build(lesson: str, sections: tuple[Section, ...], view: View) -> Frame:
     names = frozenset(name for grid in drawing.resolved for name, _ in grid.parts)
     data: dict[str, Any] = {
         "labels": text.board_labels(view.language),
-        "tokens": tokens(trace.model, view.ids), "layout": layout, "grids": drawing.grids,
+        "tokens": tokens(trace.model, view.ids, view.preset, view.language), "layout": layout, "grids": drawing.grids,
+        "targets": [] if trace.circumstances.targets is None else list(trace.circumstances.targets[0]),
         "rules": rules(trace, names), "input": drawing.tensor_name("{input}"),
     }
     digest = hashlib.blake2b(json.dumps([lesson, data], sort_keys=True).encode(), digest_size=8)
@@ -59,11 +60,12 @@ def build(lesson: str, sections: tuple[Section, ...], view: View) -> Frame:
     return Frame(data, tuple(drawing.resolved), names, drawing.uses_layer, drawing.uses_head)
 
 
-def tokens(model: Model, ids: tuple[int, ...]) -> list[dict[str, Any]]:
+def tokens(model: Model, ids: tuple[int, ...], preset: str, language: str) -> list[dict[str, Any]]:
     """The sentence, token by token."""
+    named = [(token_id, naming.token_label(model, token_id)) for token_id in ids]
     return [
-        {"position": position, "id": token_id, "text": naming.token_label(model, token_id)}
-        for position, token_id in enumerate(ids)
+        {"position": position, "id": token_id, "text": label, **glosses.under(preset, language, label)}
+        for position, (token_id, label) in enumerate(named)
     ]
 
 

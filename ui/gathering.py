@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from engine import ModelConfig
-from ui import naming
-from ui.layout import STREAM, Grid, Rows, Stages, Switch
+from ui import naming, runs, text
+from ui.layout import STREAM, Grid, Lines, Rows, Slider, Stages, Switch
 from ui.view import Part, placed
 
 if TYPE_CHECKING:
@@ -40,6 +41,13 @@ def _stations(config: ModelConfig) -> Iterator[tuple[str, int, str]]:
             yield ("stage_norm2", layer + 1, f"{name}.output")
         else:
             yield (mlp, layer + 1, f"{name}.output")
+
+
+def lines(drawing: Drawing, spec: Lines) -> Rows:
+    """The table that a spec comes to for this model."""
+    say = partial(text.say, drawing.view.language)
+    return Rows(spec.title, tuple(spec.make(drawing.trace.model.config, say)), spec.axis, spec.columns,
+                spec.column_axis, spec.looks)
 
 
 def rows(drawing: Drawing, spec: Rows) -> str:
@@ -78,6 +86,13 @@ def _part(drawing: Drawing, cells: Cells) -> Part:
     name = cells[0][0]
     shape = drawing.trace[name].shape
     return name, np.array([np.ravel_multi_index(index, shape) if shape else 0 for _, index in cells])
+
+
+def slider(drawing: Drawing, item: Slider) -> dict[str, Any]:
+    """The slider; its upper end may be a size of the model."""
+    high = runs.sizes(drawing.trace)[item.high] if isinstance(item.high, str) else item.high
+    return {"type": "slider", "grid": drawing.grid(item.grid), "label": drawing.say(item.label),
+            "min": item.low, "max": high, "step": item.step, "log": item.logarithmic}
 
 
 def switches(drawing: Drawing, item: Switch) -> Iterator[dict[str, Any]]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from ui.layout import Item, Optional, Section, Slider, Switch
+from ui.layout import Item, Optional, Removed, Section, Slider, Switch
 
 # where it stands on the page → what can be hidden there, as the address names it
 PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType({
@@ -22,8 +22,17 @@ NAMES = tuple(name for names in PLACES.values() for name in names)
 _OWNERS: Mapping[str, str] = MappingProxyType({
     "undo": "undo", "redo": "undo", "mode": "view", "text": "sentence", "language": "language", "layer": "layer",
     "head": "layer", "go": "lessons", "snapshot": "snapshots", "forget": "snapshots", "restore": "snapshots",
-    "hand_out": "class", "cover": "controls", "cancel": "editing",
+    "hand_out": "class", "cover": "controls", "control": "controls", "cancel": "editing",
 })
+
+
+@dataclass(frozen=True)
+class Handing:
+    """A link in the making: the page's own address without its query, what to hide, and how to open."""
+
+    page: str
+    hidden: tuple[str, ...]
+    presenting: bool
 
 
 def spread(hidden: Iterable[str]) -> frozenset[str]:
@@ -52,12 +61,13 @@ def owner(event: Mapping[str, Any]) -> str:
 
 
 def without_controls(sections: tuple[Section, ...]) -> tuple[Section, ...]:
-    """The sections of a board without the lesson's sliders and switches."""
-    return tuple(replace(part, items=_uncontrolled(part.items)) for part in sections)
+    """The sections of a board without the lesson's sliders and switches, and those that hold nothing else."""
+    left = ((part, _uncontrolled(part.items)) for part in sections)
+    return tuple(replace(part, items=items) for part, items in left if items or not part.items)
 
 
 def _uncontrolled(items: tuple[Item, ...]) -> tuple[Item, ...]:
     return tuple(
         replace(item, items=_uncontrolled(item.items)) if isinstance(item, Optional) else item
-        for item in items if not isinstance(item, Slider | Switch)
+        for item in items if not isinstance(item, Slider | Switch | Removed)
     )

@@ -9,6 +9,7 @@ model, such as `{activation}`; notes have sentences of their own for some models
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from engine import ModelConfig
@@ -23,8 +24,9 @@ QUERY, KEY = (
 SCORES = "layers.{layer}.attention.scores | layers.{layer}.attention.dot"
 MASKED_SCORES = f"layers.{{layer}}.attention.masked_scores | {SCORES}"
 
-# an axis fixed at a place: "last" is the last position, "next" the loop's next step, "each" makes one
-# grid of every head
+# an axis fixed at a place: "last" is the last position, "chosen" the one that the reader looks at, "next" the
+# loop's next step, "target" the token that should follow, "each" makes one grid of every head; "row" is the first
+# axis of a parameter's table, and its place "followed" the row whose step the lesson follows
 Fixed = tuple[tuple[str, int | str], ...]
 
 
@@ -40,6 +42,10 @@ class Grid:
     suffix: str = ""
     # rows that a cache would have from earlier steps are greyed
     muted: bool = False
+    # shaded only, with the numbers on hover
+    small: bool = False
+    # lessons that it leads to, with its layer and head chosen there
+    ways: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,30 @@ class Rows:
         return tuple(line if isinstance(line, tuple) else (line,) for _, line in self.lines)
 
 
+# what a key stands for in the reader's language, with numbers filled in
+Say = Callable[..., str]
+Line = tuple[str, Grid | tuple[Grid, ...]]
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A table like `Rows` whose lines the model decides: `make` gives them, with labels in the reader's language."""
+
+    title: str
+    make: Callable[[ModelConfig, Say], Iterable[Line]]
+    axis: str = ""
+    columns: tuple[str, ...] = ()
+    column_axis: str = ""
+    looks: bool = False
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A tensor and, under it, its gradient, cell for cell."""
+
+    grid: Grid
+
+
 @dataclass(frozen=True)
 class Verdict:
     """A sentence by its key: `zero` where every cell of the table is 0, else `other`. The table is not drawn."""
@@ -81,9 +111,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Operator:
-    """A sign or word between two grids."""
+    """A sign or word between two grids; one that `binds` keeps them on one line where there is room."""
 
     text: str
+    binds: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +128,14 @@ class Slider:
     high: float | str
     step: float
     logarithmic: bool = False
+
+
+@dataclass(frozen=True)
+class Dial:
+    """A labelled slider for a control of the lesson that is a whole number; how far it goes may change."""
+
+    control: str
+    label: str
 
 
 @dataclass(frozen=True)
@@ -123,7 +162,10 @@ class Heads:
 
 @dataclass(frozen=True)
 class Block:
-    """One box of a data-flow picture; `lesson` is where a click leads."""
+    """One box of a data-flow picture; `lesson` is where a click leads.
+
+    A `group` has one frame, called `layer 1` or by a key; a `side` is one of two columns, by its key.
+    """
 
     id: str
     label: str
@@ -133,11 +175,12 @@ class Block:
     branch: str | None = None
     operator: str | None = None
     fixed: Fixed = ()
+    side: str | None = None
 
 
 @dataclass(frozen=True)
 class Flow:
-    """A data-flow picture: of the whole model, or of one layer."""
+    """A data-flow picture, of the scopes of `ui.flow.blocks`."""
 
     scope: str
 
@@ -155,6 +198,18 @@ class Glossary:
 
 
 @dataclass(frozen=True)
+class Ranking:
+    """Every head in order of what the chosen token loses without it, with ways to lessons; see `ui/head_effects.py`."""
+
+    ways: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Removed:
+    """The parts that the reader has left out, each with a button that puts it back; see `ui/removal.py`."""
+
+
+@dataclass(frozen=True)
 class Optional:
     """Items that are drawn only where the model has all of their tensors, and these choices of architecture."""
 
@@ -162,7 +217,10 @@ class Optional:
     choices: tuple[tuple[str, object], ...] = ()
 
 
-Item = Grid | Stages | Rows | Verdict | Operator | Slider | Switch | Heads | Flow | Comparison | Glossary | Optional
+Item = (
+    Grid | Pair | Stages | Rows | Lines | Verdict | Operator | Slider | Dial | Switch | Heads | Flow | Comparison | Glossary
+    | Ranking | Removed | Optional
+)
 
 
 @dataclass(frozen=True)
@@ -180,14 +238,19 @@ def section(title: str | None, *items: Item, note: str | None = None) -> Section
 
 
 def grid(tensor: str, rows: str | None = None, columns: str | None = None, title: str | None = None,
-         muted: bool = False, **fixed: int | str) -> Grid:
+         muted: bool = False, small: bool = False, ways: tuple[str, ...] = (), **fixed: int | str) -> Grid:
     """A tensor as a table; `fixed` places axes, such as `position="last"`."""
-    return Grid(tensor, rows, columns, tuple(fixed.items()), title, muted=muted)
+    return Grid(tensor, rows, columns, tuple(fixed.items()), title, muted=muted, small=small, ways=ways)
 
 
-def op(text: str) -> Operator:
+def with_gradient(tensor: str) -> Pair:
+    """A tensor as a table, with its gradient as another under it."""
+    return Pair(grid(tensor))
+
+
+def op(text: str, binds: bool = False) -> Operator:
     """A sign or word between two grids."""
-    return Operator(text)
+    return Operator(text, binds)
 
 
 def optional(*items: Item, **choices: object) -> Optional:

@@ -21,8 +21,8 @@ Panel = Callable[[State], None]
 
 
 def show(lesson: str, *sections: Section, chart: Chart | None = None, panel: Panel | None = None,
-         report: Panel | None = None) -> None:
-    """Draw a lesson; `panel` holds controls of its own, `report` follows each edit."""
+         report: Panel | None = None, summary: Panel | None = None) -> None:
+    """Draw a lesson; `panel` holds controls of its own; above the board `report` follows each edit, below `summary`."""
     begin()
     state = current()
     prose = read(lesson, state.choices.language)
@@ -35,7 +35,8 @@ def show(lesson: str, *sections: Section, chart: Chart | None = None, panel: Pan
         _absent(lesson)
     if panel is not None and shown and not state.hides("controls"):
         panel(state)
-    below(lesson, sections if shown else (), chart if shown else None, report if shown else None)
+    below(lesson, sections if shown else (), chart if shown else None, report if shown else None,
+          summary if shown else None)
     if shown and not state.hides("downloads") and not state.choices.presenting:
         downloads.show(state)
 
@@ -50,12 +51,12 @@ def begin() -> None:
 
 
 def below(lesson: str, sections: tuple[Section, ...], chart: Chart | None = None,
-          report: Panel | None = None) -> None:
+          report: Panel | None = None, summary: Panel | None = None) -> None:
     """The board of a page, with at most one chart."""
     state = current()
     shown = hiding.without_controls(sections) if state.hides("controls") else sections
     board.structure(lesson, shown)
-    _live(lesson, shown, None if state.hides("chart") else chart, report, board.view(state))
+    _live(lesson, shown, None if state.hides("chart") else chart, report, summary, board.view(state))
 
 
 def _words(prose: Prose, state: State) -> None:
@@ -112,7 +113,8 @@ def _part(place: Any, name: str, prose: Prose, language: str) -> None:
 
 
 @st.fragment
-def _live(lesson: str, sections: tuple[Section, ...], chart: Chart | None, report: Panel | None, drawn: View) -> None:
+def _live(lesson: str, sections: tuple[Section, ...], chart: Chart | None, report: Panel | None,
+          summary: Panel | None, drawn: View) -> None:
     """What an edit redraws: the board and at most one chart, below what the page reports of them."""
     state = current()
     if state.destination is not None:
@@ -129,5 +131,7 @@ def _live(lesson: str, sections: tuple[Section, ...], chart: Chart | None, repor
     if report is not None and above is not None:
         with above:
             report(state)
+    if summary is not None:
+        summary(state)
     if chart is not None:
         st.plotly_chart(chart(state), key="chart", width="stretch", config={"displayModeBar": False})

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from engine import Tensor, Trace, presets
-from engine.edits import MASKS, covers
+from engine.edits import MASKS, covers, is_mask
 from engine.sampling import leading
 from engine.types import Array, Index
-from ui import handing_out, hiding, naming
+from ui import courses, glosses, handing_out, head_effects, hiding, naming, removal
 from ui.address import address, is_cell
 from ui.explanation import explanation
 from ui.frame import Frame, tokens
@@ -47,7 +47,10 @@ def build(state: State, frame: Frame, neighbours: dict[str, Any]) -> dict[str, A
         "hidden": sorted(hiding.spread(state.choices.hidden)),
         "hand_out": handing_out.data(state),
         "message": _message(state, trace, baseline),
+        "removal": removal.data(state),
+        "ranking": head_effects.data(state),
         "address": address(state),
+        **courses.live(state),
     }
 
 
@@ -78,7 +81,7 @@ def _editor(state: State, name: str, index: Index) -> dict[str, Any]:
         "tensor_edited": any(edit.name == name for edit in state.edits),
         "editable": tensor.op != "ids",
         "kind": "computed" if tensor.node.kernel is not None else "parameter",
-        "minus_infinity": name.endswith(MASKS),
+        "minus_infinity": is_mask(name),
     }
 
 
@@ -144,14 +147,15 @@ def _is_sound(name: str, numbers: Array) -> bool:
     finite_cells = np.isfinite(numbers)
     if finite_cells.all():
         return True
-    return name.endswith((*MASKS, ".shifted", *naming.CUT)) and bool((finite_cells | np.isneginf(numbers)).all())
+    is_cut = naming.differentiated(name) is None and name.endswith((*MASKS, ".shifted", *naming.CUT))
+    return is_cut and bool((finite_cells | np.isneginf(numbers)).all())
 
 
 def _strip(state: State, frame: Frame, trace: Trace, baseline: Trace) -> dict[str, Any]:
     choices, config = state.choices, state.model.config
     words = state.model.tokenizer.words.values() if state.model.tokenizer else ()
     return {
-        "tokens": tokens(state.model, state.ids), "text": state.draft or choices.text,
+        "tokens": tokens(state.model, state.ids, choices.preset, choices.language), "text": state.draft or choices.text,
         "text_error": state.text_error,
         "text_hint": state.say("text_hint", words=listed(choices.language, words), last=config.vocab_size - 1),
         "candidates": _candidates(state, trace, baseline),
@@ -177,9 +181,11 @@ def _candidates(state: State, trace: Trace, baseline: Trace) -> list[dict[str, A
     leader = ranked[0]
     named = list(presets.CANDIDATES[state.choices.preset])
     shown = list(dict.fromkeys([leader, *leading(before, 1), *named, *ranked]))
+    preset, language = state.choices.preset, state.choices.language
     return [
         {
-            "id": token, "text": naming.token_label(state.model, token), "top": token == leader,
+            "id": token, "text": (label := naming.token_label(state.model, token)), "top": token == leader,
+            **glosses.under(preset, language, label),
             "tied": int(np.sum(now == now[token])), "logit": finite(float(now[token])),
             "probability": finite(float(odds[token])),
             "baseline_logit": finite(float(before[token])),

@@ -8,13 +8,14 @@ from typing import Any
 
 from engine import Model, ModelConfig, Tensor
 from engine.operands import pair_members
+from engine.plan import GRADIENT
 from ui.text import listed, say, visible
 
 SEQUENCE_AXES = frozenset({"position", "query", "key"})
 AXIS_LETTERS: Mapping[str, str] = MappingProxyType({
     "batch": "B", "position": "T", "query": "T", "key": "T", "feature": "C", "head": "H",
     "head_feature": "D", "hidden": "F", "vocabulary": "V", "pair": "D/2", "score": "n",
-    "table_position": "max_positions", "unit": "width", "sample_query": "queries", "sample_key": "keys",
+    "table_position": "max_positions", "place": "T", "unit": "width", "sample_query": "queries", "sample_key": "keys",
     "entry": "n", "point": "n", "mask": "M", "share": "n",
     "printed": "n", "whole": "n", "rank": "V", "draw": "n", "step": "n",
 })
@@ -31,9 +32,16 @@ _LABELS: Mapping[str, tuple[str, ...]] = MappingProxyType({
 # axes along which people count from one
 _COUNTED: Mapping[str, str] = MappingProxyType({"rank": "r", "draw": "n", "step": "n"})
 # tensors that hold token ids, and those in which a token that was cut has −∞
-_TOKENS = frozenset({"choosing.order", "choosing.drawn", "generating.drawn"})
+_TOKENS = frozenset({
+    "choosing.order", "choosing.drawn", "generating.drawn", "targets", "system.prompt", "system.text",
+})
 CUT = ("choosing.tempered", "choosing.kept_k")
+# ids and ranks of the logit lens, which each layer has
+_LENS_TOKENS = ("lens.leading", "lens.embedding.leading")
+_LENS_MOVES = "lens.climb"
+_LENS_RANKS = ("lens.rank", "lens.embedding.rank", _LENS_MOVES)
 _HUES = (
+    ("heads.", "weights"), ("lens.norm", "norm"), ("lens.", "logits"), ("wrote.", "logits"),
     ("attention.q", "q"), ("attention.Wq", "q"), ("attention.k", "k"), ("attention.Wk", "k"),
     ("attention.v", "v"), ("attention.Wv", "v"), ("attention.head_output", "v"), ("attention.merged", "v"),
     ("attention.bq", "q"), ("attention.bk", "k"), ("attention.bv", "v"), ("attention.bo", "v"),
@@ -41,7 +49,7 @@ _HUES = (
     ("attention.", "weights"), ("weights", "weights"),
     ("causal_mask", "weights"), ("mlp.", "mlp"), ("norm", "norm"), ("embedding", "stream"),
     ("residual", "stream"), ("stream", "stream"), ("logits", "logits"), ("probabilities", "logits"),
-    ("lm_head", "logits"), ("contributions", "logits"),
+    ("lm_head", "logits"), ("contributions", "logits"), ("loss", "logits"),
     (".q", "q"), (".k_", "k"), ("scores", "weights"), ("gelu.", "mlp"), ("dropout.draws", "none"), ("dropout.", "mlp"),
     ("choosing.", "logits"), ("generating.", "logits"),
 )
@@ -54,13 +62,13 @@ _LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType({
     "layernorm.stretch": (0.1, 10.0), "layernorm.shift": (-5.0, 5.0), "layernorm.own.x": (-10.0, 10.0),
     "gelu.own.x": (-4.0, 4.0), "gelu.table.x": (-6.0, 6.0), "dropout.p": (0.0, 0.9), "dropout.seed": (0.0, 99.0),
     "choosing.temperature": (0.0, 2.0), "choosing.top_k": (1.0, 50.0), "choosing.top_p": (0.0, 1.0),
-    "choosing.seed": (0.0, 999.0),
+    "choosing.seed": (0.0, 999.0), "loss.vocabulary_size": (1.0, 100_000.0),
 })
 # what is made of the other input of `engine.programs.attention_linear`
 _TURNED_ROUND = ("attention_linear.other", "attention_linear.held.v.", "attention_linear.held.v_heads.")
 _WHOLE_NUMBERS = frozenset({
     "input_ids", "why_sqrt.seed", "dropout.seed", "dropout.kept", "choosing.seed", "choosing.top_k", "choosing.counts",
-    "choosing.others.counts", "rope.offset", "rope.positions", "positions.rope.offset", "positions.rope.positions",
+    "choosing.others.counts", "loss.vocabulary_size", "rope.offset", "rope.positions", "positions.rope.offset", "positions.rope.positions",
 })
 # running sums, numbers to draw with, and what the filters leave of probabilities
 _SHARES = frozenset({
@@ -69,16 +77,35 @@ _SHARES = frozenset({
 })
 
 
-def short_name(tensor: str) -> str:
-    """The name without its layer, and without its module where it is the attention: `scores`."""
+def differentiated(tensor: str) -> str | None:
+    """The tensor by which something is differentiated; None for what is no gradient."""
+    is_gradient = tensor.startswith(GRADIENT) and tensor != f"{GRADIENT}seed"
+    return tensor.removeprefix(GRADIENT) if is_gradient else None
+
+
+def goal(tensor: Tensor) -> str:
+    """What a gradient is the gradient of."""
+    return str(tensor.node.attributes.get("goal", "loss")).rpartition(".")[2]
+
+
+# what the lesson on heads makes of weights
+_HEAD_SHARES = (".received", "on_itself", "on_previous", "on_first", ".mark", ".share_of_readers", ".share_of_queries")
+
+
+def short_name(tensor: str, goal: str = "loss") -> str:
+    """The name without its layer, and without its module where it is the attention: `scores`, `∂loss/∂scores`."""
+    variable = differentiated(tensor)
+    if variable is not None:
+        return f"∂{goal}/∂{short_name(variable)}"
     inner = tensor.split(".", 2)[2] if tensor.startswith("layers.") else tensor
     # the layer has an output of its own
     return inner if inner == "attention.output" else inner.removeprefix("attention.")
 
 
 def hue(tensor: str) -> str:
-    """The family of a tensor, which keeps one colour through all lessons."""
-    inner = tensor.split(".", 2)[2] if tensor.startswith("layers.") else tensor
+    """The family of a tensor, which keeps one colour through all lessons; a gradient has its tensor's."""
+    own = differentiated(tensor) or tensor
+    inner = own.split(".", 2)[2] if own.startswith("layers.") else own
     if inner == "output":
         return "stream"
     return next((name for part, name in _HUES if part in inner), "none")
@@ -86,7 +113,8 @@ def hue(tensor: str) -> str:
 
 def is_share(tensor: str) -> bool:
     """Whether the numbers are shares of one: attention weights and probabilities."""
-    return tensor in _SHARES or tensor.endswith((".weights", "_weights", "probabilities"))
+    ends = (".weights", "_weights", "probabilities", "_probability", *_HEAD_SHARES)
+    return tensor in _SHARES or (differentiated(tensor) is None and tensor.endswith(ends))
 
 
 def limits(tensor: str) -> list[float]:
@@ -97,18 +125,20 @@ def limits(tensor: str) -> list[float]:
 
 def is_whole(tensor: str) -> bool:
     """Whether the numbers are whole, such as token ids."""
-    return tensor in _WHOLE_NUMBERS or tensor in _TOKENS or tensor.endswith((".gelu.relu_slopes", ".gelu.dead"))
+    ends = (".gelu.relu_slopes", ".gelu.dead", *_LENS_RANKS)
+    return tensor in _WHOLE_NUMBERS or is_token(tensor) or tensor.endswith(ends)
 
 
 def is_token(tensor: str) -> bool:
     """Whether the numbers are token ids that a lesson computes, which the board shows as tokens."""
-    return tensor in _TOKENS
+    return tensor in _TOKENS or tensor.endswith(_LENS_TOKENS)
 
 
 def look(tensor: str) -> dict[str, Any]:
-    """How the numbers are written and shaded: as amounts, shares, whole numbers or tokens."""
+    """How the numbers are written and shaded: as amounts, shares, whole numbers, tokens or places gained."""
     return {
         "scale": "share" if is_share(tensor) else "diverging", "integer": is_whole(tensor), "names": is_token(tensor),
+        **({"moves": True} if tensor.endswith(_LENS_MOVES) else {}),
     }
 
 
@@ -126,11 +156,14 @@ def axes(tensor: Tensor) -> tuple[str, ...]:
     """The tensor's axes; those of a few tensors are called after what stands there.
 
     Rows of a position table are places of the table, not tokens of the sentence, and softmax makes
-    weights of scores.
+    weights of scores. A gradient has its tensor's.
     """
-    name = str(tensor.node.name)
+    name = differentiated(str(tensor.node.name)) or str(tensor.node.name)
     if name.endswith("position_embedding.weight"):
         return tuple("table_position" if axis == "position" else axis for axis in tensor.axes)
+    if name.startswith("system."):
+        # the tokens stand in the cells
+        return tuple("place" if axis == "position" else axis for axis in tensor.axes)
     if name.startswith(("block.", "gelu.table.")):
         own = "printed" if name.startswith("block.") else "whole"
         return tuple(own if axis in ("score", "entry") else axis for axis in tensor.axes)
@@ -158,7 +191,7 @@ def cell_label(model: Model, ids: Sequence[int], axis: str, index: int) -> str:
         return _LABELS[axis][index]
     if axis in _COUNTED:
         return f"{_COUNTED[axis]}{index + 1}"
-    return str(index) if axis == "table_position" else f"{_CELL_PREFIX[axis]}{index}"
+    return str(index) if axis in ("table_position", "place") else f"{_CELL_PREFIX[axis]}{index}"
 
 
 def token_label(model: Model, token_id: int) -> str:
@@ -174,11 +207,20 @@ def standing(ids: Sequence[int], name: str) -> tuple[int, ...]:
 def cell_title(model: Model, ids: Sequence[int], tensor: Tensor, name: str, index: Sequence[int]) -> str:
     """`L1·scores[h0, on, sit]`: the cell by its labels, batch left out, repeated tokens told apart."""
     ids = standing(ids, name)
-    title = f"L{int(name.split('.')[1]) + 1}·{short_name(name)}" if name.startswith("layers.") else short_name(name)
+    title = long_name(name, goal(tensor))
     parts = [
         _cell_part(model, ids, axis, part) for axis, part in zip(axes(tensor), index, strict=True) if axis != "batch"
     ]
     return f"{title}[{', '.join(parts)}]" if parts else title
+
+
+def long_name(tensor: str, goal: str = "loss") -> str:
+    """The short name with the layer, counted from 1, before it: `L1·scores`, `∂loss/∂L1·scores`."""
+    variable = differentiated(tensor)
+    if variable is not None:
+        return f"∂{goal}/∂{long_name(variable)}"
+    short = short_name(tensor)
+    return f"L{int(tensor.split('.')[1]) + 1}·{short}" if tensor.startswith("layers.") else short
 
 
 def _cell_part(model: Model, ids: Sequence[int], axis: str, index: int) -> str:

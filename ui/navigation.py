@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from ui import generation, prose
+from ui import courses, generation, prose
 from ui.state import State
 
 # heading → the lessons below it, in reading order
@@ -60,6 +60,8 @@ def arrive(state: State, chosen: Any) -> None:
     state.lesson = next(name for name, made in st.session_state["glassbox_pages"].items() if made is chosen)
     if state.lesson != generation.LESSON:
         state.due = None
+    if state.lesson != courses.LESSON:
+        state.walk = courses.Walk()
 
 
 def page(lesson: str) -> Any:

@@ -8,10 +8,10 @@ from types import MappingProxyType
 
 from engine import Cell, Term
 from engine.chance import draw_number
-from engine.elementwise import ROUNDING_STEPS
+from engine.elementwise import CLIP_EPSILON, ROUNDING_STEPS
 from engine.explain import LEAVES
 from engine.rearrangement import is_first_member
-from ui.operands import Groups, behind, grouped, is_empty_row
+from ui.operands import Groups, behind, grouped, handed_on, is_empty_row
 
 Line = Callable[[Cell, Groups], str]
 
@@ -58,7 +58,8 @@ def _data(name: str, parts: Sequence[str]) -> str:
 def _vector(cell: Cell, groups: Groups, number: int) -> str:
     """The cells of one input along the summed axes, in their order."""
     first = next(term for term in cell.terms if term.input == number)
-    if first.name is None:
+    name = handed_on(first.tensor).name
+    if name is None:
         if cell.omitted:
             raise TooLongError
         return f"np.array([{', '.join(map(_at, groups[number]))}])"
@@ -66,7 +67,7 @@ def _vector(cell: Cell, groups: Groups, number: int) -> str:
     parts = [
         ":" if entry[0] == "sum" else str(place) for entry, place in zip(entries, first.index, strict=True)
     ]
-    line, sums = _data(first.name, parts), [entry[1] for entry in entries if entry[0] == "sum"]
+    line, sums = _data(name, parts), [entry[1] for entry in entries if entry[0] == "sum"]
     if len(sums) < 2:
         return line
     order = sorted(range(len(sums)), key=sums.__getitem__)
@@ -151,6 +152,11 @@ def _drawn_normal(cell: Cell, groups: Groups) -> str:
     return f"np.random.default_rng([{seed}]).standard_normal({number + 1})[{number}]"
 
 
+def _ranked(cell: Cell, groups: Groups) -> str:
+    token = cell.tensor.node.attributes["token"]
+    return f"1 + np.sum((x := {_vector(cell, groups, 0)}) > x[{token}]) + np.sum(x[:{token}] == x[{token}])"
+
+
 def _tempered(cell: Cell, groups: Groups) -> str:
     limit = "0.0" if cell.index[-1] == 0 else "-np.inf"
     return f"{_at(groups[0][0])} / {_at(groups[1][0])}" if groups[1][0].value else limit
@@ -209,8 +215,14 @@ NUMPY: Mapping[str, Line] = MappingProxyType({
     "uniform": _drawn, "mean_cube": _of_vector("np.mean({} ** 3)"),
     "mean": _of_vector("np.mean({})"), "mean_square": _of_vector("np.mean({} ** 2)"),
     "max": _of_vector("np.max({})"), "largest": _of_vector("np.max({})"),
-    "sum": _of_vector("np.sum({})"), "collapse": _of_vector("np.sum({})"),
+    "sum": _of_vector("np.sum({})"), "collapse": _of_vector("np.sum({})"), "total": _sum,
     "rotate": _turned, "fold_pairs": _sum,
+    "log": _with("np.log(X)"), "square": _with("np.square(X)"), "square_root": _with("np.sqrt(X)"),
+    "complement": _with("1 - X"), "pass": _infix("*"),
+    "power": lambda cell, groups: f"np.power({_at(groups[0][0])}, {_at(groups[1][0])})",
+    "clip_share": lambda cell, groups: f"np.minimum(1, {_at(groups[0][0])} / ({_at(groups[1][0])} + {CLIP_EPSILON}))",
+    "pick": _COPY,
+    "unpick": lambda cell, groups: _at(groups[0][0]) if int(groups[1][0].value) == cell.index[-1] else "0.0",
     "lookup": _COPY, "scatter": _scattered, "rows": _COPY, "pad_rows": _sum, "concatenate": _sum,
     "take": _COPY, "place": _placed,
     "split_heads": _COPY, "merge_heads": _COPY, "copy": _COPY, "expand": _COPY,
@@ -219,6 +231,7 @@ NUMPY: Mapping[str, Line] = MappingProxyType({
     "ungather": lambda cell, groups: (
         f"np.sum({_vector(cell, groups, 0)}[{_vector(cell, groups, 1)} == {cell.index[-1]}])"
     ),
+    "leader": lambda cell, groups: f"np.argmax({_vector(cell, groups, 0)})", "rank": _ranked,
     "temper": _tempered, "keep_top_k": _kept_by_rank,
     "keep_top_p": lambda cell, groups: (
         f"{_at(groups[0][0])} if {_at(groups[1][0])} < {_at(groups[2][0])} or {_at(groups[2][0])} >= 1 else 0.0"

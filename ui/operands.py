@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf, isfinite
 
-from engine import Cell, TensorMap, Term, explain
+from engine import Cell, Tensor, TensorMap, Term, explain
 
 Groups = Sequence[Sequence[Term]]
 
 # operations that hand a number on as it is
-COPIES = frozenset({"lookup", "split_heads", "merge_heads", "take", "copy", "rows", "expand"})
+COPIES = frozenset({"lookup", "split_heads", "merge_heads", "take", "copy", "rows", "expand", "pick"})
 # operations whose operands say more by their names than by their numbers
-NAMED = COPIES | {"order", "gather"}
+NAMED = COPIES | {"order", "gather", "leader"}
 # operation → the input that it hands on as it is, or counts: the name says more, even of a whole number
 HANDED_ON = {"keep_top_k": 0, "keep_top_p": 0, "draw": 1, "count": 0}
 
@@ -24,9 +24,19 @@ def grouped(cell: Cell) -> Groups:
 
 
 def _original(term: Term) -> Term:
-    while term.name is None and term.tensor.op in COPIES:
-        term = behind(term).terms[0]
+    while term.name is None and term.tensor.op in (*COPIES, "pass"):
+        cell = behind(term)
+        if cell.op == "pass" and cell.terms[1].value == 0:
+            break
+        term = cell.terms[0]
     return term
+
+
+def handed_on(tensor: Tensor) -> Tensor:
+    """The tensor itself; a gradient on its way that no edit stops anywhere is the one that it came from."""
+    while tensor.name is None and tensor.op == "pass" and tensor.inputs[1].data.all():
+        tensor = tensor.inputs[0]
+    return tensor
 
 
 def behind(term: Term) -> Cell:

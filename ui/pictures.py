@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from ui.drawing import Drawing
 
 # preset → the example of the other article
-_OTHERS: Mapping[str, str] = MappingProxyType({"cats": "today", "today": "cats", "scratch": "today"})
+_OTHERS: Mapping[str, str] = MappingProxyType({
+    "cats": "today", "today": "cats", "copy_machine": "today", "little_world": "today", "scratch": "today",
+})
 
 
 def live(drawing: Drawing, scope: str) -> dict[str, Any]:
@@ -28,12 +30,14 @@ def live(drawing: Drawing, scope: str) -> dict[str, Any]:
             tensor = drawing.trace[drawing.tensor_name(block.tensor)]
             shape = naming.shape_text(tensor)
             # the last position's vector, or all positions where there is a number for each
-            place: Fixed = (("position", "last"),) if tensor.axes[-1] != "position" else ()
-            along = None if block.fixed else tensor.axes[-1]
-            cells = drawing.grid(Grid(block.tensor, columns=along, fixed=block.fixed or place))
+            own = tensor.axes[-1] if tensor.axes else None
+            place: Fixed = (("position", "last"),) if own != "position" else ()
+            along = None if own in dict(block.fixed) else own
+            cells = drawing.grid(Grid(block.tensor, columns=along, fixed=(*place, *block.fixed)))
         hue = naming.hue(drawing.tensor_name(block.tensor or ""))
         boxes.append({**_box(drawing, block, shape), "cells": cells, "hue": hue})
-    return {"type": "flow", "blocks": boxes}
+    sides = dict.fromkeys(box["side"] for box in boxes if box["side"] is not None)
+    return {"type": "flow", "blocks": boxes, "sides": {side: drawing.say(side) for side in sides}}
 
 
 def compared(drawing: Drawing, scope: str) -> list[dict[str, Any]]:
@@ -69,9 +73,13 @@ def _outline(drawing: Drawing, blocks: Sequence[Block], trace: Trace, shared: fr
 
 
 def _box(drawing: Drawing, block: Block, shape: str) -> dict[str, Any]:
-    layer = int(block.group.removeprefix("layer ")) if block.group else 0
     return {
         "id": block.id, "label": drawing.say(block.label), "shape": shape, "lesson": block.lesson,
-        "group": drawing.say_with("layer_number", layer) if layer else None,
+        "group": None if block.group is None else _group(drawing, block.group), "side": block.side,
         "from": block.branch, "operator": block.operator,
     }
+
+
+def _group(drawing: Drawing, group: str) -> str:
+    layer = group.removeprefix("layer ")
+    return drawing.say(group) if layer == group else drawing.say_with("layer_number", int(layer))

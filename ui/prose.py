@@ -71,10 +71,15 @@ def _source(lesson: str, language: str) -> tuple[dict[str, str], str]:
 
 
 def fill(markdown: str, trace: Trace, language: str) -> str:
-    """Put numbers in the places `{{name[index]|format}}`; `{{today:name[index]}}` is of another preset's trace."""
+    """Put numbers in the places `{{name[index]|format}}`.
+
+    `{{today:name[index]}}` is of another preset's trace, `{{other:name[index]}}` of the other sentence's.
+    """
     def number(match: re.Match[str]) -> str:
-        preset, place = _WHOSE.fullmatch(match[1].strip()).groups()  # type: ignore[union-attr]
-        return _number(runs.article(preset) if preset else trace, place, match[2], language)
+        whose, place = _WHOSE.fullmatch(match[1].strip()).groups()  # type: ignore[union-attr]
+        if whose == "other":
+            return _number(runs.beside(trace), place, match[2], language)
+        return _number(runs.article(whose) if whose else trace, place, match[2], language)
     return _PLACE.sub(number, markdown)
 
 

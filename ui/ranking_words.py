@@ -14,7 +14,7 @@ from ui.text import precise
 
 Formula = Callable[[Cell, Groups], list[str | Term]]
 # what these show is one of very many operands: the others are not worth counting
-PICKS = frozenset({"order", "gather", "draw"})
+PICKS = frozenset({"order", "gather", "draw", "leader", "rank"})
 
 
 def _source(cell: Cell, which: int) -> Tensor:
@@ -40,6 +40,20 @@ def _order(cell: Cell, groups: Groups) -> list[str | Term]:
 def _gather(cell: Cell, groups: Groups) -> list[str | Term]:
     order, *_ = groups[1]
     return [_term(cell, 0, int(order.value)), ", ID ", order]
+
+
+def _leader(cell: Cell, groups: Groups) -> list[str | Term]:
+    return ["ID(", _at(cell, int(cell.value)), ")"]
+
+
+def _rank_of(cell: Cell, groups: Groups) -> list[str | Term]:
+    return [_at(cell, cell.tensor.node.attributes["token"]), f" → 1 + {int(cell.value) - 1}"]
+
+
+def _at(cell: Cell, token: int) -> Term:
+    """The number of one token in the row that the cell looks through."""
+    source, index = _source(cell, 0), (*cell.index, token)
+    return Term(source.number(index), source, index, 0)
 
 
 def _temper(cell: Cell, groups: Groups) -> list[str | Term]:
@@ -104,7 +118,7 @@ FORMULAS: Mapping[str, Formula] = MappingProxyType({
     "spread_from": lambda cell, groups: (
         [groups[0][0]] if cell.index[-1] >= cell.tensor.node.attributes["first"] else ["0"]
     ),
-    "draw": _draw, "count": _count,
+    "draw": _draw, "count": _count, "leader": _leader, "rank": _rank_of,
 })
 
 
@@ -140,6 +154,10 @@ def details(cell: Cell) -> dict[str, object]:
             return {"draws": len(draws), "times": draws.count(token)}
         case "draw":
             return {"u": precise(cell.terms[-1].value), "rank": _drawn_rank(cell) + 1}
+        case "leader":
+            return {"count": _source(cell, 0).shape[-1]}
+        case "rank":
+            return {"count": _source(cell, 0).shape[-1], "above": int(cell.value) - 1}
         case "sum_from":
             return {"first": cell.tensor.node.attributes["first"]}
     return {}

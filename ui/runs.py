@@ -8,30 +8,40 @@ from functools import lru_cache
 import numpy as np
 
 from engine import InputError, Model, Trace, presets, programs, run
-from engine.edits import Edit, by_slot
+from engine.edits import Carried, Edit, by_slot
 from engine.plan import Plan
-from engine.trace import forward_plan
+from engine.programs.question import Question
+from engine.sampling import leading
+from engine.trace import check_length, forward_plan, read_ids
+from engine.training import random_model
 from engine.variants import variant
+from formats.edits import MOST_TOKENS
 from ui.switches import Switches
-
-MOST_TOKENS = 32
 
 
 @lru_cache(maxsize=64)
-def model(preset: str, seed: int, switches: Switches) -> Model:
-    """A preset with the reader's choices of seed and architecture. Raises `ConfigError` if they do not fit."""
+def model(preset: str, seed: int, switches: Switches, start: int = 0) -> Model:
+    """A preset with the reader's choices of seed and architecture, or its shape with random weights of seed `start`.
+
+    Raises `ConfigError` if the choices do not fit.
+    """
     own = presets.load(preset, seed)
-    return variant(own, **dict(switches)) if switches else own
+    switched = variant(own, **dict(switches)) if switches else own
+    return random_model(switched, start) if start else switched
 
 
 def read_sentence(model: Model, text: str) -> tuple[int, ...]:
     """The ids of a sentence of 1 to 32 tokens. Raises `InputError`, naming what is wrong."""
     assert model.tokenizer is not None
     ids = tuple(model.tokenizer.encode(text))
+    _check_count(ids)
+    return ids
+
+
+def _check_count(ids: tuple[int, ...]) -> None:
     if len(ids) > MOST_TOKENS:
         raise InputError("too_long", f"{len(ids)} tokens; at most {MOST_TOKENS} fit",
                          count=len(ids), most=MOST_TOKENS)
-    return ids
 
 
 @lru_cache(maxsize=256)
@@ -40,15 +50,50 @@ def prompt(preset: str, seed: int, switches: Switches, text: str) -> tuple[int, 
     return read_sentence(model(preset, seed, switches), text)
 
 
-def baseline(preset: str, seed: int, switches: Switches, ids: tuple[int, ...], lesson: str) -> Trace:
-    """The unedited trace of a sentence, with what the lesson adds."""
-    return _baseline(preset, seed, switches, ids, programs.of(lesson))
+def baseline(preset: str, seed: int, switches: Switches, ids: tuple[int, ...], lesson: str,
+             question: Question | None = None, target: int = -1, start: int = 0) -> Trace:
+    """The unedited trace of a sentence, with what the lesson adds.
+
+    Without a question it is about the leading token; `target` is the token behind the sentence, for lessons
+    that compare with it; `start` the seed of random weights, 0 for the model's own.
+    """
+    if programs.asks(lesson) and question is None:
+        question = asked(preset, seed, switches, ids)
+    wanted = targets(preset, seed, ids, target) if lesson in programs.SUPERVISED else None
+    return _baseline(preset, seed, switches, ids, programs.of(lesson, question), wanted, start)
+
+
+def targets(preset: str, seed: int, ids: tuple[int, ...], target: int = -1) -> tuple[int, ...]:
+    """The tokens that come next at every position; behind the last one `target`, or the preset's own."""
+    size = presets.load(preset, seed).config.vocab_size
+    return (*ids[1:], target if 0 <= target < size else presets.TARGETS[preset])
+
+
+@lru_cache(maxsize=256)
+def asked(preset: str, seed: int, switches: Switches, ids: tuple[int, ...], token: int = -1, rival: int = -1,
+          position: int = -1) -> Question:
+    """The tokens that a lesson asks about; −1, or an id that there is none of, leaves the choice to the unedited model.
+
+    Its choice is the token that leads at the position, and for the rival the best of the others; a token that
+    the preset names beside others is held against the next of these.
+    """
+    row = _baseline(preset, seed, switches, ids, programs.of("overview"))["logits"].row(0, position % len(ids))
+    best = leading(row, 2)
+    chosen = token if 0 <= token < len(row) else best[0]
+    if 0 <= rival < len(row) and rival != chosen:
+        return Question(chosen, rival)
+    named = presets.CANDIDATES[preset]
+    others = (other for other in (*(named if chosen in named else ()), *best) if other != chosen)
+    return Question(chosen, next(others, chosen))
 
 
 @lru_cache(maxsize=128)
 def _baseline(preset: str, seed: int, switches: Switches, ids: tuple[int, ...],
-              program: programs.Program) -> Trace:
-    trace = run(model(preset, seed, switches), [list(ids)], program=program)
+              program: programs.Program, wanted: tuple[int, ...] | None = None, start: int = 0) -> Trace:
+    trace = run(
+        model(preset, seed, switches, start), [list(ids)], program=program,
+        targets=None if wanted is None else [list(wanted)],
+    )
     trace.freeze()
     return trace
 
@@ -74,11 +119,24 @@ def check_elsewhere(here: Model, own: Model, length: int, edit: Edit) -> None:
     by_slot(known or next(plans(here, length)), [edit])
 
 
+def check_carried(here: Model, edit: Edit) -> None:
+    """Raise `InputError` for an edit to cells of a sentence that the model cannot read."""
+    if isinstance(edit.value, Carried):
+        _check_count(edit.value.ids)
+        check_length(here.config, read_ids(here, [list(edit.value.ids)]).shape[1])
+
+
 def article(preset: str = "cats", lesson: str = "overview") -> Trace:
     """The unedited trace of an article's example, which the prose quotes."""
     tokenizer = presets.load(preset).tokenizer
     assert tokenizer is not None
     return baseline(preset, 1, (), tuple(tokenizer.encode(presets.SENTENCES[preset])), lesson)
+
+
+def beside(example: Trace) -> Trace:
+    """The run on the other sentence of a preset, beside the one on its own, with what the lesson adds there."""
+    preset = next(name for name in presets.NAMES if presets.load(name) is example.model)
+    return run(example.model, presets.OTHERS[preset], program=example.circumstances.program)
 
 
 def sizes(trace: Trace) -> dict[str, int]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice, product
 from secrets import token_hex
 
 import streamlit as st
 
 from engine import Edit, EditError, Model, Trace, presets, programs, run
-from engine.edits import among, covers, indices_of
+from engine.edits import among
+from engine.programs.question import Question
 from formats.edits import MOST_EDITS
-from ui import controls, generation, hiding, runs
-from ui.controls import CONTROLS, Controls
+from ui import controls, courses, generation, hiding, runs, stepping
+from ui.controls import CONTROLS, PLACED, Controls
+from ui.quests import Quest
 from ui.switches import Switches, settled
 from ui.text import say
 from ui.tokenizer_desk import Desk
@@ -59,24 +59,15 @@ class Situation:
 
 
 def situation(preset: str, seed: int, switches: Switches, text: str, lesson: str,
-              *continued: int) -> Situation:
+              question: Question | None = None, target: int = -1, start: int = 0, *continued: int) -> Situation:
     """Look up what a sentence comes to, or what the model reads of it `continued`.
 
     Raises `InputError` for a sentence that the model cannot read.
     """
-    model = runs.model(preset, seed, switches)
+    model = runs.model(preset, seed, switches, start)
     ids = continued or runs.prompt(preset, seed, switches, text)
-    baseline = runs.baseline(preset, seed, switches, ids, lesson)
-    return Situation((preset, seed, switches, text, lesson, *continued), model, ids, baseline)
-
-
-@dataclass(frozen=True)
-class Handing:
-    """A link in the making: the page's own address without its query, what to hide, and how to open."""
-
-    page: str
-    hidden: tuple[str, ...]
-    presenting: bool
+    baseline = runs.baseline(preset, seed, switches, ids, lesson, question, target, start)
+    return Situation((preset, seed, switches, text, lesson, question, target, start, *continued), model, ids, baseline)
 
 
 @dataclass
@@ -111,12 +102,16 @@ class State:
     lesson: str = "overview"
     destination: str | None = None
     # the link that is being made for a class, while its panel is open
-    handing: Handing | None = None
+    handing: hiding.Handing | None = None
     needs_page: bool = False
     # while the loop plays by itself, when its next token is due
     due: float | None = None
     # the tokenizer that the reader has brought along; no address can hold it
     desk: Desk = field(default_factory=Desk)
+    # the training run that the reader looks at
+    walk: courses.Walk = field(default_factory=courses.Walk)
+    # the search for a smallest edit that was asked for last
+    sought: Quest | None = None
     _last: Trace | None = None
     _situation: Situation | None = None
 
@@ -129,7 +124,9 @@ class State:
     def situation(self) -> Situation:
         """Model, ids and baseline of the present choices, looked up once for each change of them."""
         choices = self.choices
-        place = (choices.preset, choices.seed, choices.switches, choices.text, self.lesson)
+        question = self.question if programs.asks(self.lesson) else None
+        place = (choices.preset, choices.seed, choices.switches, choices.text, self.lesson, question, self.target,
+                 courses.start(self))
         continued = self._continued()
         if self._situation is None or self._situation.key != (*place, *continued):
             self._situation = situation(*place, *continued)
@@ -140,6 +137,29 @@ class State:
         if self.lesson != generation.LESSON or not self.steps:
             return ()
         return generation.window(self.continuation, self.steps)
+
+    @property
+    def question(self) -> Question:
+        """The tokens that lessons look into: the reader's, or those that the unedited model puts first."""
+        if self.lesson in programs.STEPPING:
+            return stepping.question(self)
+        choices = self.choices
+        place = (choices.preset, choices.seed, choices.switches)
+        token, rival = int(self.control("token")), int(self.control("rival"))
+        return runs.asked(*place, runs.prompt(*place, choices.text), token, rival, self.position)
+
+    @property
+    def target(self) -> int:
+        """The token that should follow the sentence, where a lesson compares with it; −1 is the preset's own."""
+        return int(self.control("target")) if self.lesson in programs.SUPERVISED else -1
+
+    @property
+    def position(self) -> int:
+        """Where a lesson looks: at the last position, unless it lets the reader choose another."""
+        choices = self.choices
+        count = len(runs.prompt(choices.preset, choices.seed, choices.switches, choices.text))
+        asked = int(self.control("position")) if self.lesson in PLACED else -1
+        return asked if 0 <= asked < count else count - 1
 
     @property
     def continuation(self) -> generation.Setting:
@@ -172,6 +192,8 @@ class State:
     def trace(self) -> Trace:
         """The trace with the edits, computed from the last one where that is possible."""
         here = self.active(self.edits)
+        if courses.step(self):
+            return courses.trace(self)
         if not here:
             return self.baseline
         last, now = self._last, self.baseline
@@ -188,9 +210,12 @@ class State:
         """The trace of this sentence under other edits. Raises `EditError` for one that is not allowed."""
         here = self.active(edits)
         own = runs.model(self.choices.preset, self.choices.seed, ())
+        for edit in set(edits).difference(self.edits):
+            runs.check_carried(self.model, edit)
         for edit in set(edits).difference(here, self.edits):
             runs.check_elsewhere(self.model, own, len(self.ids), edit)
-        return run(self.model, [list(self.ids)], edits=here, base=base, program=programs.of(self.lesson))
+        around = self.baseline.circumstances
+        return run(self.model, [list(self.ids)], edits=here, base=base, program=around.program, targets=around.targets)
 
     def say(self, key: str, **values: object) -> str:
         """The words for a key in the reader's language."""
@@ -223,12 +248,14 @@ class State:
         self._last = self.run(edits, self.trace)
         if edits == self.edits:
             return
+        before = self.edits
         merge = gesture is not None and gesture == self.gesture and self.cursor > 0
         kept = self.history[: self.cursor if merge else self.cursor + 1]
         came_back = merge and edits == kept[-1]
         self.history = kept if came_back else [*kept, edits][-MOST_STEPS:]
         self.cursor = len(self.history) - 1
         self.gesture = None if came_back else gesture
+        courses.follow(self, before)
 
     def cancel(self, gesture: object) -> None:
         """Take back a gesture that is still going on, as if it had not begun."""
@@ -261,19 +288,7 @@ class State:
         self.choices = replace(found.choices, **kept)
         self.history, self.cursor, self.snapshots = found.history, found.cursor, found.snapshots
         self.trail = [] if found.choices.selected is None else [found.choices.selected]
-        self.gesture, self.text_error, self.draft, self.due = None, None, None, None
-
-
-def without(edit: Edit, index: Index, shape: tuple[int, ...]) -> Iterator[Edit]:
-    """The edit with one cell left out: itself, nothing, or the cells of a wider edit one by one."""
-    if not covers(edit, index, shape):
-        yield edit
-        return
-    parts = (*edit.index, *[slice(None)] * (len(shape) - len(edit.index)))
-    cells = product(*(indices_of(part, size) for part, size in zip(parts, shape, strict=True)))
-    for cell in islice(cells, MOST_EDITS + 2):
-        if cell != index:
-            yield Edit(edit.name, cell, edit.value)
+        self.gesture, self.text_error, self.draft, self.due, self.walk = None, None, None, None, courses.Walk()
 
 
 def current() -> State:

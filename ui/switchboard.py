@@ -5,12 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from engine import ConfigError
-from ui import comparison, runs
+from ui import comparison, outcome_tables, runs
 from ui.state import State, current
 from ui.switches import COMBINATIONS, FIELDS, Value, combination, has_effect, matches, read_word, word
 from ui.text import explain_error
-
-TABLE_HEIGHT = 420
 
 
 def choice(state: State, field: str, value: Value) -> str:
@@ -80,55 +78,12 @@ def report(state: State) -> None:
             return
         before = comparison.unswitched(state)
         st.markdown(f"##### {state.say('switched_prediction')}")
-        _prediction(state, comparison.outcomes(state, before))
+        outcome_tables.prediction(state, comparison.outcomes(state, before), outcome_tables.SWITCHED)
         st.markdown(f"##### {state.say('switched_tensors')}")
         st.caption(state.say("switched_tensors_note"))
-        _tensors(state, comparison.differences(state, before))
+        outcome_tables.tensors(state, _largest_first(comparison.differences(state, before)), outcome_tables.SWITCHED)
 
 
-def _prediction(state: State, outcomes: list[comparison.Outcome]) -> None:
-    st.dataframe(
-        {
-            "token": [_named(outcome) for outcome in outcomes],
-            "before": [100 * outcome.before for outcome in outcomes],
-            "after": [100 * outcome.after for outcome in outcomes],
-            "delta": [f"{100 * (outcome.after - outcome.before):+.2f}".replace("-", "−") for outcome in outcomes],
-        },
-        column_config={
-            "token": state.say("switched_token"),
-            **{
-                name: st.column_config.ProgressColumn(
-                    state.say(f"switched_{name}"), format="%.2f%%", min_value=0.0, max_value=100.0,
-                ) for name in ("before", "after")
-            },
-            "delta": st.column_config.TextColumn(state.say("switched_points")),
-        },
-        key="switched_prediction", alt=state.say("switched_prediction"),
-    )
-
-
-def _named(outcome: comparison.Outcome) -> str:
-    """The token with its id, which some have for a name."""
-    own = f"#{outcome.token}"
-    return own if outcome.label == own else f"{outcome.label} · {outcome.token}"
-
-
-def _tensors(state: State, differences: list[comparison.Difference]) -> None:
-    """The largest |Δ| first; last what only one of the models has."""
-    differences = sorted(differences, key=lambda each: -1.0 if each.largest is None else each.largest, reverse=True)
-    st.dataframe(
-        {
-            "name": [each.name for each in differences],
-            "shape": [each.shape for each in differences],
-            "place": [state.say(f"switched_in_{each.place}") for each in differences],
-            "largest": [each.largest for each in differences],
-            "where": [each.where for each in differences],
-        },
-        column_config={
-            "name": st.column_config.TextColumn(state.say("tensor"), width="medium"),
-            "shape": state.say("switched_shape"), "place": state.say("switched_place"),
-            "largest": st.column_config.NumberColumn(state.say("switched_largest"), format="%.4g"),
-            "where": st.column_config.TextColumn(state.say("switched_where"), width="large"),
-        },
-        height=TABLE_HEIGHT, placeholder="", key="switched_tensors", alt=state.say("switched_tensors"),
-    )
+def _largest_first(differences: list[comparison.Difference]) -> list[comparison.Difference]:
+    """Last what only one of the models has."""
+    return sorted(differences, key=lambda each: -1.0 if each.largest is None else each.largest, reverse=True)

@@ -25,7 +25,8 @@ BOARD_LABELS = (
     "show_all trail close more row show_row parameter computed leaf overridden of range changed edited slider "
     "dismiss used_row muted_row pending tied forget snapshots_hint row_range percent help_title help present "
     "present_keys present_leave step_back step_on hand_out hand_out_present hand_out_hide link copy_link code "
-    "code_too_long local_link find_term terms_found no_term"
+    "code_too_long local_link find_term terms_found no_term remove put_back "
+    "put_all_back nothing_removed"
 ).split()
 FOUR_DECIMALS = Decimal("0.0001")
 SMALLEST_DECIMAL = 0.00005

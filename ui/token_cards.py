@@ -50,7 +50,7 @@ def sentence(language: str, preset: str, ids: tuple[int, ...]) -> Markup:
         for token, word in zip(ids, words, strict=True)
     ]
     content = [_stave(language, parts, "tokens_sentence"), tag("p", say(language, f"tokens_of_{preset}"))]
-    if all(words):
+    if all(words) and preset != gpt2_tokens.LEFT_OUT:
         text = tokenizer.decode(list(ids))
         encoded = gpt2_tokens.encode_words(text)
         told = fill(say(language, "tokens_gpt2"), count=str(sum(map(len, encoded))))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from engine import Trace
+from engine import Trace, presets
+from engine.programs.question import Question
 from engine.types import Array
 from ui import runs
 from ui.switches import Switches
+
+# rows of a large table that are all shown
+FEW_ROWS = 128
 
 Part = tuple[str, Array]
 
@@ -36,11 +40,29 @@ class View:
     reused: int = 0
     # of `hiding.INVITED`, what is not on the page
     hidden: frozenset[str] = frozenset()
+    # what the lesson asks about, and the position that it looks at where its reader chooses one
+    question: Question | None = None
+    position: int | None = None
+    # the token that should follow the sentence, on pages that compare with it; −1 is the preset's own
+    target: int = -1
+    # the seed of the random weights that a training run starts from, 0 for the model's own; and of the parameter
+    # whose step is followed, the row
+    start: int = 0
+    row: int = 0
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What the names of a lesson's tensors leave open, where it follows one parameter's step."""
+        asked = self.question
+        if asked is None or not asked.parameter:
+            return {}
+        return {"parameter": asked.parameter, "optimizer": asked.optimizer}
 
     @property
     def baseline(self) -> Trace:
         """The unedited trace of the sentence."""
-        return runs.baseline(self.preset, self.seed, self.switches, self.ids, self.lesson)
+        return runs.baseline(self.preset, self.seed, self.switches, self.ids, self.lesson, self.question,
+                             self.target, self.start)
 
 
 @dataclass(frozen=True)
@@ -106,3 +128,22 @@ def cell_addresses(name: str, cells: list[tuple[int, ...]], base: list[int],
     if axes == list(range(len(base) - len(axes), len(base))):
         return {"base": base[:len(base) - len(axes)], "row_index": row[1], "column_index": column[1]}
     return {"cells": [[name, list(cell)] for cell in cells]}
+
+
+def vocabulary_rows(view: View, embedding: bool) -> Iterator[int]:
+    """The rows of a large table that matter: not zero if these are few, in the sentence, a candidate, or asked for."""
+    model = view.baseline.model
+    tied = model.config.tied_head
+    filled = runs.filled_rows(model, "embedding.weight" if embedding or tied else "lm_head.weight")
+    sentence = view.ids if embedding or tied else ()
+    candidates = () if embedding and not tied else presets.CANDIDATES[view.preset]
+    targets = () if embedding and not tied else _targets(view)
+    asks = view.question is not None and not view.question.parameter and not embedding
+    asked = (view.question.token, view.question.rival) if asks and view.question is not None else ()
+    yield from {*(filled if len(filled) <= FEW_ROWS else ()), *sentence, *candidates, *targets, *asked, *view.rows}
+
+
+def _targets(view: View) -> tuple[int, ...]:
+    """The tokens that should come next, where the lesson has them."""
+    targets = view.baseline.circumstances.targets
+    return () if targets is None else targets[0]

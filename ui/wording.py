@@ -48,9 +48,16 @@ def verdict(key: str, view: View) -> str:
 
 
 def sign(key: str, view: View) -> str:
-    """A word by its key, or a sign that is the same in every language; `{activation}` is the model's own."""
-    own = text.say(view.language, f"flow_{view.baseline.model.config.activation}")
-    return text.catalogue(view.language).get(key, key.replace("{activation}", own))
+    """A word by its key, or a sign that is the same in every language.
+
+    `{activation}` is the model's own, `{T}` the number of positions; `{token}` and `{rival}` are those that the
+    lesson asks about.
+    """
+    said = text.catalogue(view.language).get(key, key)
+    for name in ("activation", "token", "rival", "T"):
+        if f"{{{name}}}" in said:
+            said = said.replace(f"{{{name}}}", str(_values(view)[name]))
+    return said
 
 
 def _values(view: View) -> Mapping[str, object]:
@@ -58,5 +65,15 @@ def _values(view: View) -> Mapping[str, object]:
     return {
         **runs.sizes(view.baseline), "pairs": naming.pairs_text(view.language, config),
         "cap": f"{config.logit_soft_cap or 0:g}",
-        "activation": text.say(view.language, f"flow_{config.activation}"),
+        "activation": text.say(view.language, f"flow_{config.activation}"), **_asked(view),
     }
+
+
+def _asked(view: View) -> Mapping[str, str]:
+    """The tokens that the lesson asks about, and the token at the position that it looks at."""
+    if view.question is None:
+        return {}
+    tokens = {"token": view.question.token, "rival": view.question.rival}
+    if view.position is not None:
+        tokens["at"] = view.ids[view.position]
+    return {name: naming.token_label(view.baseline.model, token) for name, token in tokens.items()}

@@ -14,6 +14,7 @@ class Board {
     this.listeners = new AbortController();
     this.addressBar = new AddressBar(this.listeners.signal);
     this.presentation = new Presentation(this);
+    this.portions = new Portions(this);
     this.words = new Words(this, this.listeners.signal);
     document.addEventListener("keydown", (event) => handlePageKey(this, event), { signal: this.listeners.signal });
     attachCellEvents(this, this.root);
@@ -49,6 +50,7 @@ class Board {
       if (!isOld) watchTheme(this.root);
       this.draw({ isDatum: true });
     }
+    this.portions.draw(board.data.more);
     this.drawStrip();
     this.presentation.draw();
   }
@@ -60,8 +62,9 @@ class Board {
     this.message = this.buildMessage();
     this.explanation = new ExplanationPanel(this);
     this.editorBar = new EditorBar(this);
+    this.offers = new Offers(this);
     this.dock = element("div", "gb-dock");
-    this.dock.append(this.explanation.root, this.editorBar.root, button("gb-close", "×", () => this.unselect(), this.labels.close));
+    this.dock.append(this.offers.root, this.explanation.root, this.editorBar.root, button("gb-close", "×", () => this.unselect(), this.labels.close));
     this.dock.addEventListener("keydown", (event) => event.key === "Escape" && this.unselect());
     this.root.replaceChildren(...frame.layout.map((section) => buildSection(this, section)), this.buildHelp(), this.dock);
     this.cells = this.grids.filter((grid) => grid.isShown).flatMap((grid) => grid.cells);
@@ -117,7 +120,8 @@ class Board {
     this.drawMessage(this.live.message);
     this.explanation.draw(this.live.explanation);
     this.editorBar.draw(this.live.editor);
-    this.dock.hidden = !this.live.explanation && !this.live.editor;
+    this.offers.draw(this.live.removal?.offers);
+    this.dock.hidden = !this.live.explanation && !this.live.editor && this.offers.root.hidden;
     this.marks.draw(this.selected);
     if (isDatum) this.reveal(this.live.selected);
   }
@@ -176,9 +180,10 @@ class Board {
     return this.outbox.send(event);
   }
 
-  go(lesson) {
+  /** `place`: the layer and head that are chosen there. */
+  go(lesson, place = {}) {
     this.presentation.clear();
-    this.send({ type: "go", lesson });
+    this.send({ type: "go", lesson, ...place });
   }
 
   newGesture() {
@@ -246,6 +251,7 @@ class Board {
     this.listeners.abort();
     this.presentation.observer.disconnect();
     this.outbox.close();
+    this.portions.draw(false);
     this.root.remove();
     this.strip?.root.remove();
   }

@@ -35,6 +35,7 @@ class ExplanationPanel {
       this.buildTrail(explanation.trail),
       this.buildFormula(explanation),
       this.words,
+      this.buildFacts(explanation.facts),
       this.buildNumpyLine(explanation.numpy),
     );
     // where the reader is stands at the end of a long way
@@ -127,6 +128,21 @@ class ExplanationPanel {
     return more;
   }
 
+  /** Numbers beside the arithmetic, each with a label that may lead to a cell. */
+  buildFacts(facts) {
+    const list = element("dl", "gb-facts");
+    this.facts = facts.map(({ label, tensor, index }) => {
+      const term = element("dt");
+      if (tensor) term.append(button("gb-operand", label, () => this.board.select(tensor, index, "push")));
+      else term.append(label);
+      const number = element("dd");
+      list.append(term, number);
+      return number;
+    });
+    list.hidden = !facts.length;
+    return list;
+  }
+
   buildNumpyLine(numpy) {
     const line = button("gb-numpy", "", () => this.copy(line, numpy), this.board.labels.copy);
     line.append(element("code", "", numpy));
@@ -142,7 +158,7 @@ class ExplanationPanel {
     setTimeout(() => delete line.dataset.note, COPIED_MILLISECONDS);
   }
 
-  patch({ pieces, value, integer, computed, words }) {
+  patch({ pieces, value, integer, computed, words, facts }) {
     let before = "";
     let position = 0;
     for (const [place, piece] of pieces.entries()) {
@@ -163,15 +179,21 @@ class ExplanationPanel {
     setText(this.result, formatInFormula(result, integer));
     this.result.title = formatExact(result);
     setText(this.wouldBe, formatInFormula(numberFromWire(computed)));
+    facts.forEach(({ value: fact, exact }, place) => {
+      const shown = numberFromWire(fact);
+      setText(this.facts[place], exact ? formatLong(shown) : formatInFormula(shown));
+      this.facts[place].title = formatExact(shown);
+    });
     this.words.hidden = !words;
     setText(this.words, words ?? "");
   }
 }
 
 /** Everything about an explanation except its numbers. */
-function structureOf({ title, pieces, numpy, trail, computed }) {
+function structureOf({ title, pieces, numpy, trail, computed, facts }) {
   const parts = pieces.map((piece) => piece.text ?? referenceOf(piece.tensor, piece.index));
-  return JSON.stringify([title, parts, numpy, trail, computed === null]);
+  const labels = facts.map(({ label, tensor, index }) => [label, tensor, index]);
+  return JSON.stringify([title, parts, numpy, trail, computed === null, labels]);
 }
 
 /** One set of listeners for all cells. */
@@ -218,6 +240,11 @@ function onCellKey(board, cell, event) {
   if (neighbour) neighbour.td.focus();
   else if (key === "Enter") grid.isEditable ? edit() : explain();
   else if (key === "e" || key === "E") explain();
+  else if ((key === "x" || key === "X") && board.live.removal) {
+    const isSelected = board.selected && referenceOf(board.selected.tensor, board.selected.index) === cell.reference;
+    if (!isSelected) explain();
+    board.offers.await(isSelected);
+  }
   else if (key === "F2" && grid.specification.editable) edit();
   else if (key === "Delete" && grid.specification.editable) board.send({ type: "reset", tensor, index });
   else if (key === "Escape") board.selected ? board.unselect() : cell.td.blur();

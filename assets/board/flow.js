@@ -10,15 +10,18 @@ function buildSection(board, { title, note, items }) {
   if (note) section.append(element("p", "gb-note", note));
   const row = element("div", "gb-items");
   let joining = [];
+  let binds = false;
   for (const item of items) {
     if (item.type === "op") {
       joining.push(element("span", item.text === "→" ? "gb-op gb-arrow" : "gb-op", item.text));
+      binds = Boolean(item.binds);
       continue;
     }
-    // A joining word never ends a line: it wraps together with what it leads to.
-    const step = element("div", `gb-item gb-item-${item.type}`);
+    // A joining word never ends a line: it wraps together with what it leads to, and what it is bound to.
+    const step = (binds && row.lastElementChild) || element("div", `gb-item gb-item-${item.type}`);
     step.append(...joining, buildItem(board, item));
     joining = [];
+    binds = false;
     row.append(step);
   }
   row.append(...joining);
@@ -29,15 +32,26 @@ function buildSection(board, { title, note, items }) {
 function buildItem(board, item) {
   switch (item.type) {
     case "grid":
-      return board.addGrid(item.grid).buildFigure((tensor, row) => board.send({ type: "rows", tensor, row }));
+      return board.addGrid(item.grid).buildFigure(
+        (tensor, row) => board.send({ type: "rows", tensor, row }),
+        board.hides("lessons") ? null : (lesson, place) => board.go(lesson, place),
+      );
+    case "pair":
+      return buildPair(board, item);
     case "slider":
       return buildSlider(board, item);
+    case "dial":
+      return buildDial(board, item);
     case "switch":
       return buildSwitch(board, item);
     case "verdict":
       return buildVerdict(board, item);
     case "heads":
       return buildHeadsPicture(item, board.labels);
+    case "ranking":
+      return buildRanking(board, item);
+    case "removed":
+      return buildRemoved(board);
     case "glossary":
       return buildGlossary(board, item);
     case "flow":
@@ -47,13 +61,21 @@ function buildItem(board, item) {
   }
 }
 
-/** A vertical picture of blocks; blocks of a group share a frame, branches curve past them. */
+/** A tensor and its gradient, one above the other. */
+function buildPair(board, { grids }) {
+  const pair = element("div", "gb-pair");
+  pair.append(...grids.map((grid) => buildItem(board, { type: "grid", grid })));
+  return pair;
+}
+
+/** A vertical picture of blocks; blocks of a group share a frame, those of two sides stand in two columns, branches curve past them. */
 class FlowPicture {
-  constructor(board, { title, blocks }) {
+  constructor(board, { title, blocks, sides = {} }) {
     this.board = board;
     this.blocks = blocks;
+    this.sides = Object.entries(sides);
     this.nodes = new Map();
-    this.root = element("div", "gb-flow");
+    this.root = element("div", `gb-flow${this.sides.length ? " gb-flow-sided" : ""}`);
     this.branches = document.createElementNS(SVG_NAMESPACE, "svg");
     this.branches.classList.add("gb-branches");
     this.branches.setAttribute("aria-hidden", "true");
@@ -65,7 +87,10 @@ class FlowPicture {
   buildBlocks() {
     const column = element("div", "gb-flow-column");
     const frames = new Map();
-    const parentOf = (group) => (group === null || group === undefined ? column : frames.get(group) ?? openFrame(group));
+    const parentOf = ({ group, side }) => {
+      if (side) return this.openSides(column).get(side);
+      return group === null || group === undefined ? column : frames.get(group) ?? openFrame(group);
+    };
     const openFrame = (group) => {
       const frame = element("div", "gb-flow-group");
       frames.set(group, frame);
@@ -73,8 +98,24 @@ class FlowPicture {
       appendStep(column, frame);
       return frame;
     };
-    for (const block of this.blocks) appendStep(parentOf(block.group), this.buildBlock(block));
+    for (const block of this.blocks) appendStep(parentOf(block), this.buildBlock(block));
     return column;
+  }
+
+  /** The columns side by side at the end of the picture, opened where something else stands there. */
+  openSides(column) {
+    if (!column.lastElementChild?.matches(".gb-flow-sides")) {
+      const sides = element("div", "gb-flow-sides");
+      this.columns = new Map();
+      for (const [side, label] of this.sides) {
+        const own = element("div", "gb-flow-side");
+        own.append(element("h4", "gb-flow-side-title", label));
+        this.columns.set(side, own);
+        sides.append(own);
+      }
+      appendStep(column, sides);
+    }
+    return this.columns;
   }
 
   buildBlock(block) {
@@ -107,21 +148,27 @@ class FlowPicture {
     return host;
   }
 
-  /** From the right edge of the block where a branch starts to the block where it is added; a loop runs upwards. */
+  /** From the edge of the block where a branch starts, out past the others and to the block where it arrives; a loop runs upwards. */
   drawBranches() {
     const origin = this.root.getBoundingClientRect();
+    const [leftmost] = this.sides[0] ?? [];
     const paths = this.blocks.filter((block) => this.nodes.has(block.from)).map((block) => {
+      const from = this.blocks.find(({ id }) => id === block.from);
       const start = this.nodes.get(block.from).getBoundingClientRect();
       const end = this.nodes.get(block.id).getBoundingClientRect();
-      const [x1, y1] = [start.right - origin.left, start.bottom - 12 - origin.top];
-      const [x2, y2] = [end.right - origin.left, (end.top + end.bottom) / 2 - origin.top];
-      const x = Math.min(Math.max(x1, x2) + BRANCH_REACH_PIXELS, origin.width - 1);
+      const outward = leftmost && from.side === leftmost ? -1 : 1;
+      const edge = (box) => (outward > 0 ? box.right : box.left) - origin.left;
+      const [x1, y1] = [edge(start), start.bottom - 12 - origin.top];
+      const [x2, y2] = [edge(end), (end.top + end.bottom) / 2 - origin.top];
+      const reach = outward > 0 ? Math.max(x1, x2) + BRANCH_REACH_PIXELS : Math.min(x1, x2) - BRANCH_REACH_PIXELS;
+      const x = Math.min(Math.max(reach, 1), origin.width - 1);
       const r = BRANCH_CORNER_PIXELS;
       const turn = y2 > y1 ? r : -r;
+      const inward = x - outward * r;
       const path = document.createElementNS(SVG_NAMESPACE, "path");
-      path.setAttribute("d", `M${x1},${y1} H${x - r} Q${x},${y1} ${x},${y1 + turn} V${y2 - turn} Q${x},${y2} ${x - r},${y2} H${x2 + 8}`);
+      path.setAttribute("d", `M${x1},${y1} H${inward} Q${x},${y1} ${x},${y1 + turn} V${y2 - turn} Q${x},${y2} ${inward},${y2} H${x2 + outward * 8}`);
       const head = document.createElementNS(SVG_NAMESPACE, "path");
-      head.setAttribute("d", `M${x2 + 9},${y2 - 5} L${x2 + 1},${y2} L${x2 + 9},${y2 + 5} Z`);
+      head.setAttribute("d", `M${x2 + outward * 9},${y2 - 5} L${x2 + outward},${y2} L${x2 + outward * 9},${y2 + 5} Z`);
       head.classList.add("gb-branch-head");
       return [path, head];
     });
@@ -129,14 +176,24 @@ class FlowPicture {
   }
 }
 
+/** A step below the others; an arrow leads to it, into both columns or out of them where the picture has two. */
 function appendStep(parent, node) {
-  const isFirst = ![...parent.children].some((child) => child.matches(".gb-flow-block, .gb-flow-group"));
-  if (!isFirst) {
-    const arrow = element("div", "gb-flow-arrow", "↓");
-    arrow.setAttribute("aria-hidden", "true");
-    parent.append(arrow);
+  const steps = [...parent.children].filter((child) => child.matches(".gb-flow-block, .gb-flow-group, .gb-flow-sides"));
+  const last = steps.at(-1);
+  if (last?.matches(".gb-flow-sides")) {
+    for (const side of last.children) side.append(flowArrow());
+  } else if (last && node.matches(".gb-flow-sides")) {
+    for (const side of node.children) side.append(flowArrow());
+  } else if (last) {
+    parent.append(flowArrow());
   }
   parent.append(node);
+}
+
+function flowArrow() {
+  const arrow = element("div", "gb-flow-arrow", "↓");
+  arrow.setAttribute("aria-hidden", "true");
+  return arrow;
 }
 
 /** Three bands, each the C columns of one projection cut into H heads of D columns. */

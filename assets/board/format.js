@@ -7,6 +7,7 @@ const FIXED_LIMIT = 1e5;
 // below this a formula could not be checked with four decimals
 const SMALLEST_IN_FORMULA = 0.001;
 const STEPS_PER_RANGE = 80;
+const COMPARED_DIGITS = 10;
 
 /** Little-endian Float64 numbers out of base64. */
 function decodeFloats(base64) {
@@ -50,6 +51,11 @@ function formatInFormula(value, isInteger = false) {
 
 function formatExponential(value, decimals) {
   return withTypographicMinus(value.toExponential(decimals).replace("e+", "e"));
+}
+
+/** As many digits as two ways to one number are compared in. */
+function formatLong(value) {
+  return Number.isFinite(value) ? withTypographicMinus(String(Number(value.toPrecision(COMPARED_DIGITS)))) : formatNumber(value);
 }
 
 /** A difference always carries its sign. */

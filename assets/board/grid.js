@@ -41,10 +41,11 @@ class Grid {
     return this.specification.editable && this.specification.kind !== "computed";
   }
 
-  buildFigure(onShowRow) {
+  buildFigure(onShowRow, onGo) {
     const { specification } = this;
     const figure = element("figure", `gb-grid gb-kind-${specification.kind} gb-hue-${specification.hue ?? "none"}`);
     figure.classList.toggle("gb-dense", Boolean(specification.dense));
+    figure.classList.toggle("gb-small", Boolean(specification.small));
     const caption = element("figcaption");
     const title = element("b", "gb-grid-title", specification.title);
     title.title = specification.tensor;
@@ -58,7 +59,15 @@ class Grid {
     watchRightEdge(scroller);
     figure.append(caption, scroller, this.buildLegend());
     if (specification.more_rows) figure.append(this.buildRowChooser(onShowRow));
+    if (specification.ways && onGo) figure.append(this.buildWays(onGo));
     return figure;
+  }
+
+  /** Lessons that show the same layer and head. */
+  buildWays(onGo) {
+    const links = element("div", "gb-ways");
+    links.append(...this.specification.ways.map(({ lesson, title, ...place }) => button("gb-link", title, () => onGo(lesson, place))));
+    return links;
   }
 
   buildTable() {
@@ -88,7 +97,7 @@ class Grid {
   columnHeader(column) {
     const { dense } = this.specification;
     const header = headerCell("col", dense ? { text: column.sub ?? column.text.replace(/^\D+/, "") } : column);
-    if (dense) header.title = [column.text, column.sub].filter(Boolean).join(" ");
+    if (dense) header.title = [column.text, column.gloss, column.sub].filter(Boolean).join(" ");
     return header;
   }
 

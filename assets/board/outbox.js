@@ -82,6 +82,7 @@ class Outbox {
 
 function isReplacedBy(earlier, event) {
   if (event.type === "edit") return referenceOf(earlier.tensor, earlier.index) === referenceOf(event.tensor, event.index);
+  if (event.type === "control") return earlier.name === event.name;
   return ["mode", "go"].includes(event.type) || (event.type === "select" && event.trail === "start");
 }
 

@@ -8,9 +8,10 @@ const ALL = null;
 
 class DependencyIndex {
   /** `cells`: every cell drawn on the page, each with its `tensor` and `index`. */
-  constructor(rules, tokens, cells) {
+  constructor(rules, tokens, targetIds, cells) {
     this.rules = rules;
     this.tokenIds = tokens.map((token) => token.id);
+    this.targetIds = targetIds;
     this.cells = cells;
     this.cellsByTensor = groupByTensor(cells);
     this.visibleRegions = new Map();
@@ -136,6 +137,8 @@ class DependencyIndex {
       }
       case "ids":
         return unique((axes[1] ?? range(this.tokenIds.length)).map((position) => this.tokenIds[position]));
+      case "target":
+        return unique((axes[1] ?? range(this.targetIds.length)).map((position) => this.targetIds[position]));
       default:
         throw new Error(`Unknown dependency rule: ${kind}`);
     }
@@ -148,7 +151,7 @@ class DependencyIndex {
  * axis covers every combination, so it may stay whole.
  */
 function splitSharedAxes(map, axes) {
-  const followed = map.filter(([kind]) => !["all", "fixed", "from", "ids", "split"].includes(kind)).map((entry) => entry[1]);
+  const followed = map.filter(([kind]) => !["all", "fixed", "from", "ids", "target", "split"].includes(kind)).map((entry) => entry[1]);
   const shared = followed.find((axis, position) => followed.indexOf(axis) !== position);
   if (shared === undefined || !Array.isArray(axes[shared])) return [axes];
   return axes[shared].map((index) => axes.map((each, axis) => (axis === shared ? [index] : each)));
@@ -211,7 +214,7 @@ class Marks {
     this.state = state;
     this.clear();
     if (target) {
-      this.dependencies ??= new DependencyIndex(this.frame.rules, this.frame.tokens, this.cells);
+      this.dependencies ??= new DependencyIndex(this.frame.rules, this.frame.tokens, this.frame.targets, this.cells);
       for (const cell of this.dependencies.sourcesOf(target)) this.add(cell, "src");
       for (const cell of this.dependencies.fedBy(target)) this.add(cell, "feeds");
     }

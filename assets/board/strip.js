@@ -87,7 +87,7 @@ class Strip {
     const list = element("ol", "gb-tokens");
     for (const token of tokens) {
       const chip = element("li", "gb-token", token.text);
-      chip.append(element("small", "", ` ${token.id}`));
+      chip.append(element("small", "", ` ${token.id}`), ...glossOf(token));
       list.append(chip);
     }
     // of a long text the last tokens are the ones to see
@@ -139,9 +139,9 @@ class Strip {
   // ---- prediction
 
   buildPrediction({ candidates: onTheWire, share_note }) {
-    const candidates = onTheWire.map(({ id, text, top, ...numbers }) => {
+    const candidates = onTheWire.map(({ id, text, gloss, top, ...numbers }) => {
       const read = Object.entries(numbers).map(([name, number]) => [name, numberFromWire(number)]);
-      return { id, text, top, ...Object.fromEntries(read) };
+      return { id, text, gloss, top, ...Object.fromEntries(read) };
     });
     const top = candidates.find((candidate) => candidate.top) ?? candidates[0];
     const earlier = candidates.reduce((best, each) => (each.baseline_logit > best.baseline_logit ? each : best), candidates[0]);
@@ -149,16 +149,16 @@ class Strip {
     line.setAttribute("aria-live", "polite");
     const differs = earlier.id !== top.id || formatNumber(earlier.baseline_logit) !== formatNumber(top.logit);
     if (differs) {
-      const was = element("s", "gb-was", `${earlier.text} ${formatNumber(earlier.baseline_logit)}`);
+      const was = candidateOf("s", "gb-was", earlier, earlier.baseline_logit);
       was.title = `${this.labels.was} ${formatExact(earlier.baseline_logit)} (${this.percent(earlier.baseline_probability)})`;
       line.append(was, " ");
     }
-    const name = Number.isNaN(top.logit) ? "" : top.tied > 1 ? `${top.tied} ${this.labels.tied}` : top.text;
-    const now = element("b", "gb-top", `${name} ${formatNumber(top.logit)}`);
+    const named = Number.isNaN(top.logit) ? { text: "" } : top.tied > 1 ? { text: `${top.tied} ${this.labels.tied}` } : top;
+    const now = candidateOf("b", "gb-top", named, top.logit);
     now.title = formatExact(top.logit);
     line.append(now, element("span", "gb-share", ` (${this.percent(top.probability)}${share_note})`));
     const others = candidates.filter((candidate) => candidate !== top).map((candidate) => {
-      const other = element("span", "gb-candidate", `${candidate.text} ${formatNumber(candidate.logit)}`);
+      const other = candidateOf("span", "gb-candidate", candidate, candidate.logit);
       other.title = `${formatExact(candidate.logit)} (${this.percent(candidate.probability)})`;
       return other;
     });

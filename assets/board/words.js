@@ -2,7 +2,7 @@
 
 // headings have links of their own
 const WORD = '.st-key-prose :is(p, li, td) a[href^="#"]';
-const LAYER_AND_MODULE = /^layers\.\d+\.(attention\.(?!output$))?/;
+const LAYER_AND_MODULE = /^(gradient\.)?layers\.\d+\.(attention\.(?!output$))?/;
 
 class Words {
   constructor(board, signal) {
@@ -36,7 +36,7 @@ class Words {
   /** `output` is what the chosen layer makes, though what enters it may be another layer's output. */
   isNamed(tensor, name) {
     if (tensor === name) return true;
-    return tensor === this.board.frame.input ? name === "input" : tensor.replace(LAYER_AND_MODULE, "") === name;
+    return tensor === this.board.frame.input ? name === "input" : tensor.replace(LAYER_AND_MODULE, "$1") === name;
   }
 
   /** The focus stays with the word, and the light with the focus. */

@@ -10,21 +10,34 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from engine.config import ModelConfig
+from engine.loss import supervised
+from engine.optimizers import KINDS
 from engine.plan import Scope
 from engine.programs import (
     attention_linear,
+    backward,
     block,
     choosing,
     dropout,
     gelu,
     generating,
+    heads,
     layernorm,
+    lens,
     linear,
+    loss,
+    optimizer,
+    patch,
     positions,
+    raise_logit,
+    system,
+    training,
     why_layers,
     why_residuals,
     why_sqrt,
+    wrote,
 )
+from engine.programs.question import Asking, Question
 from engine.programs.walkthrough import lessons
 
 Program = Callable[[Scope, ModelConfig], None]
@@ -43,14 +56,40 @@ OWN: Mapping[str, Program] = MappingProxyType({
     "why_residuals": why_residuals.program,
     "why_sqrt": why_sqrt.program,
     "why_layers": why_layers.program,
+    "data": supervised,
+    "loss": loss.program,
+    "backward": backward.program,
+    "heads": heads.program,
+    "patch": Asking(patch.program),
+    "lens": Asking(lens.program),
+    "wrote": Asking(wrote.program),
+    "raise_logit": Asking(raise_logit.program),
+    "system": system.program,
+    "optimizer": Asking(optimizer.program),
+    "training": Asking(training.program),
 })
 
 
-def of(lesson: str) -> Program:
-    """The program of a lesson's page."""
-    return OWN.get(lesson, lessons)
+def of(lesson: str, question: Question | None = None) -> Program:
+    """The program of a lesson's page; one that asks about a token is built for the question."""
+    program = OWN.get(lesson, lessons)
+    return program.about(question) if question is not None and isinstance(program, Asking) else program
+
+
+# lessons that compare the predictions with the tokens that come next
+SUPERVISED = frozenset({"system", "data", "loss", "backward", "optimizer", "training"})
+
+# lessons that follow one parameter's step
+STEPPING = frozenset({"optimizer", "training"})
+# what a training run computes, by its optimizer
+_RUNS = tuple(Asking(training.program, Question(optimizer=kind)) for kind in KINDS)
+
+
+def asks(lesson: str) -> bool:
+    """Whether what the lesson's page computes depends on a question."""
+    return isinstance(of(lesson), Asking)
 
 
 def everywhere() -> tuple[Program, ...]:
     """Every program that a page may add."""
-    return tuple(dict.fromkeys([lessons, *OWN.values()]))
+    return tuple(dict.fromkeys([lessons, *OWN.values(), *_RUNS]))

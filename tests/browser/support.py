@@ -33,6 +33,10 @@ OTHER_LESSONS = (
     "tokens", "positions", "layernorm", "gelu", "dropout", "block", "choosing", "generating",
     "linear", "attention_linear", "why_residuals", "why_sqrt", "why_layers", "switchboard",
 )
+LATER_LESSONS = (
+    "system", "data", "loss", "backward", "optimizer", "training",
+    "heads", "remove", "patch", "lens", "wrote", "raise_logit",
+)
 LANGUAGES = ("en", "zh")
 ATTENTION = "layers.0.attention"
 # what is waited for takes tens of milliseconds; this is for a machine with many other things to do

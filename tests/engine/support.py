@@ -71,6 +71,15 @@ def bits(tensor: Tensor) -> tuple[str | None, str, bytes, tuple[bytes, ...]]:
     return tensor.name, tensor.op, tensor.data.tobytes(), replaced
 
 
+def again(trace: Trace, edits: Iterable[Edit] = (), base: Trace | None = None) -> Trace:
+    """The same run with other edits, from nothing or from `base`."""
+    around = trace.circumstances
+    return run(
+        trace.model, trace.ids, edits=tuple(edits), base=base, program=around.program, targets=around.targets,
+        training=around.training, seed=around.seed, past=around.past, moments=around.moments,
+    )
+
+
 def five_point(function: Callable[[float], float], x: float, step: float = 1e-5) -> float:
     """f′(x) to fourth order in `step`, which is short: ReLU has kinks."""
     before, after = function(x - step) - function(x + step), function(x + 2 * step) - function(x - 2 * step)
@@ -80,8 +89,7 @@ def five_point(function: Callable[[float], float], x: float, step: float = 1e-5)
 def slope(trace: Trace, target: str, target_index: Cell, name: str, index: Cell) -> float:
     """∂ target / ∂ name[index] by runs with that cell edited: no derivative of the engine's is used."""
     def outcome(value: float) -> float:
-        edits = [*trace.edits, Edit(name, index, value)]
-        edited = run(trace.model, trace.ids, edits=edits, base=trace, program=trace.circumstances.program)
+        edited = again(trace, [*trace.edits, Edit(name, index, value)], base=trace)
         return float(edited[target].data[target_index])
 
     return five_point(outcome, float(trace[name].data[index]))

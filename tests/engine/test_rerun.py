@@ -8,16 +8,17 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import Edit, Model, Trace, presets, programs, run
-from engine.edits import MASKS
+from engine import Carried, Edit, Mean, Model, Trace, presets, programs, run
+from engine.edits import MASKS, position_axis
 from tests.engine.support import assert_same_bits
 
 SCRATCH = presets.load("scratch")
-SHAPES = {
-    name: tensor.shape
-    for name, tensor in run(SCRATCH, [1, 2, 3], program=programs.lessons).items() if name != "input_ids"
+TENSORS = {
+    name: tensor for name, tensor in run(SCRATCH, [1, 2, 3], program=programs.lessons).items() if name != "input_ids"
 }
+SHAPES = {name: tensor.shape for name, tensor in TENSORS.items()}
 IDS = st.lists(st.integers(0, 15), min_size=3, max_size=3)
+OTHER_IDS = st.lists(st.integers(0, 15), min_size=1, max_size=5).map(tuple)
 
 
 @st.composite
@@ -30,8 +31,14 @@ def edits(draw: st.DrawFn) -> Edit:
         draw(st.one_of(st.integers(-size, size - 1), st.just(slice(None)), st.just(slice(0, 1 + size // 2))))
         for size in shape[:axes]
     )
-    values = st.floats(-4, 4, width=16)
-    return Edit(name, index, draw(values | st.just(-inf) if name.endswith(MASKS) else values))
+    values: st.SearchStrategy[float | Mean | Carried] = st.floats(-4, 4, width=16)
+    if name.endswith(MASKS):
+        values |= st.just(-inf)
+    if TENSORS[name].node.kernel is not None:
+        values |= st.builds(Carried, OTHER_IDS)
+        if position_axis(TENSORS[name].axes) is not None:
+            values |= st.just(Mean())
+    return Edit(name, index, draw(values))
 
 
 POOL = st.lists(edits(), min_size=1, max_size=5)

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engine import Edit, presets, programs, run
+from engine import Carried, Edit, Mean, presets, programs, run
 from formats.edits import (
     LAYER_NAMES,
     MODEL_NAMES,
     MOST_EDITS,
+    MOST_TOKENS,
     NAMED_IN_FULL,
     LinkError,
     decode,
@@ -76,7 +77,9 @@ layer_names = st.builds("layers.{}.{}".format, st.integers(0, 10**8), st.sampled
 names = st.sampled_from(MODEL_NAMES) | layer_names | st.text(max_size=20)
 any_edit = st.builds(Edit, names, indices, finite)
 masked = st.builds(Edit, st.just("layers.1.attention.masked_scores"), indices, st.just(-inf))
-edit_lists = st.lists(any_edit | masked, max_size=8)
+sentences = st.lists(st.integers(0, 2**60), min_size=1, max_size=MOST_TOKENS)
+replaced = st.builds(Edit, names, indices, st.just(Mean()) | st.builds(Carried, sentences))
+edit_lists = st.lists(any_edit | masked | replaced, max_size=8)
 
 
 def sealed(body: bytes) -> str:
@@ -90,8 +93,8 @@ def assert_only_link_errors(text: str) -> None:
         decode(text)
 
 
-def bits(value: float) -> bytes:
-    return struct.pack(">d", value)
+def bits(value: float | Mean | Carried) -> object:
+    return struct.pack(">d", value) if isinstance(value, float) else value
 
 
 @unhurried()
@@ -150,6 +153,8 @@ def test_codes_are_distinct() -> None:
     ([Edit("layers.0.attention.Wq", (0, 1), 0.5)], "AYUACgIEPgqapA"),
     ([Edit("layers.1.attention.masked_scores", (0, 0, 2, 1), -inf)], "AZMBDAICBgT-dkA"),
     ([Edit("embedding.weight", (slice(None), 2), 1 / 3)], "AQAKAAb_P9VVVVVVVVVDIw"),
+    ([Edit("layers.0.attention.head_output", (0, 1), Mean())], "AZkACgIE_TVl"),
+    ([Edit("layers.1.output", (0, 2), Carried((12, 45, 300)))], "AacBCgIG_AMMLawC38A"),
 ])
 def test_a_link_of_today_opens_tomorrow(edits: list[Edit], text: str) -> None:
     """Texts as they were when the format was made: a new version must go on reading them."""
@@ -212,6 +217,14 @@ def test_a_value_that_no_edit_may_have_is_refused(value: float) -> None:
     assert body.endswith(struct.pack(">d", 1 / 3))
     with pytest.raises(LinkError, match="finite"):
         decode(sealed(body[:-8] + struct.pack(">d", value)))
+
+
+@pytest.mark.parametrize("count", [0, MOST_TOKENS + 1, 2**40])
+def test_a_sentence_of_another_length_is_refused(count: int) -> None:
+    body = urlsafe_b64decode(encode([Edit("logits", (), Carried((5,)))]) + "==")[:-2]
+    length = b"\x80" * 5 + b"\x08" if count > 2**30 else bytes([count])
+    with pytest.raises(LinkError):
+        decode(sealed(body[:-2] + length + b"\x05" * min(count, 100)))
 
 
 @pytest.mark.parametrize("version", [0, 2, 255])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from engine import Edit, Model, Trace, presets, programs, run
+from engine import Carried, Edit, Mean, Model, Trace, presets, programs, run
 from formats.traces import to_csv, to_json, to_npz
 
 Arrays = dict[str, NDArray[Any]]
@@ -85,6 +85,14 @@ def test_json_lists_the_edits(edited: Trace) -> None:
     assert strict(to_json(edited))["edits"] == [
         {"name": "layers.0.attention.Wq", "index": [0, [None, None, None]], "value": 1 / 3},
         {"name": "layers.1.attention.masked_scores", "index": [0, 0, 2, 1], "value": None},
+    ]
+
+
+def test_json_says_where_a_value_comes_from() -> None:
+    name = "layers.0.output"
+    trace = run(presets.load("cats"), [12, 45], edits=[Edit(name, (0, 1), Mean()), Edit(name, (0, 0), Carried((90,)))])
+    assert [edit["value"] for edit in strict(to_json(trace))["edits"]] == [
+        {"mean_over": "positions"}, {"run_on": [90]},
     ]
 
 

@@ -32,7 +32,7 @@ from tests.ui.support import (
 )
 from ui import board, flow, frame, navigation, text
 from ui.drawing import CONDENSED_ROWS, DENSE_CELLS
-from ui.layout import Flow, Grid, Item, Operator, Optional, Rows, Section, Slider, Stages, Switch, Verdict
+from ui.layout import Flow, Grid, Item, Lines, Operator, Optional, Rows, Section, Slider, Stages, Switch, Verdict
 from ui.state import State
 
 WQ = "layers.0.attention.Wq"
@@ -286,6 +286,8 @@ def words_of(item: Item) -> set[str]:
             return {label}
         case Rows(title, lines, axis):
             return {title, *filter(None, [axis]), *(label for label, _ in lines if "_" in label)}
+        case Lines(title, axis=axis):
+            return {title, *filter(None, [axis])}
         case Verdict(_, zero, other):
             return {zero, other}
         case Operator(sign) if "_" in sign and " " not in sign:

@@ -22,7 +22,7 @@ from formats.edits import MOST_EDITS
 from tests.ui.support import alive, edit, is_chinese, reader, send
 from ui import events
 from ui.address import address, open_address
-from ui.events import LONGEST_TEXT
+from ui.events import LONGEST_TEXT, without
 from ui.state import (
     LONGEST_NAME,
     LONGEST_TRAIL,
@@ -32,7 +32,6 @@ from ui.state import (
     Choices,
     Shelf,
     State,
-    without,
 )
 from ui.text import LANGUAGES, say
 

@@ -20,13 +20,13 @@ from engine.generation import remember
 from engine.operations import OPERATIONS
 from tests.ui.support import ARCHITECTURES, Cell, edit, is_chinese, reader, send
 from ui import board
-from ui.drawing import vocabulary_rows
 from ui.explanation import FEW_OPERANDS, SPECIFIC, explanation, most_operands, words
 from ui.formulas import FORMULAS, pieces
 from ui.numpy_lines import NUMPY, literal, numpy_line
 from ui.operands import COPIES
 from ui.state import Choices, State
 from ui.text import LANGUAGES, catalogue
+from ui.view import vocabulary_rows
 
 CELLS_PER_TENSOR = 12
 LONG_AXIS = 32
@@ -34,13 +34,13 @@ Q, WQ = "layers.0.attention.q", "layers.0.attention.Wq"
 MASKED, WEIGHTS = "layers.0.attention.masked_scores", "layers.0.attention.weights"
 
 # what the signs of a formula mean, in Python
-SIGNS = str.maketrans({"×": "*", "÷": "/", "−": "-", "²": "**2", "³": "**3", "√": "sqrt", "π": "pi", "≥": ">="})
+SIGNS = str.maketrans({"×": "*", "÷": "/", "−": "-", "²": "**2", "³": "**3", "√": "sqrt", "π": "pi", "≥": ">=", "^": "**"})
 FUNCTIONS = {
     "sqrt": math.sqrt, "exp": math.exp, "cos": math.cos, "sin": math.sin, "tanh": math.tanh, "erf": math.erf,
     "pi": math.pi, "max": lambda *values: max(values),
     "random": lambda seed, number: np.random.default_rng(int(seed)).random(number + 1)[number],
     "normal": lambda seed, number: np.random.default_rng([*map(int, seed)]).standard_normal(number + 1)[number],
-    "std": lambda *values: np.std(values), "ln": math.log,
+    "std": lambda *values: np.std(values), "ln": math.log, "min": lambda *values: min(values),
     "entropy": lambda *shares: -sum(share * math.log(share) for share in shares if share > 0),
 }
 
@@ -295,6 +295,7 @@ def test_specific_words_are_of_steps_that_exist() -> None:
     readers = [reader(switches=tuple(switches.items())) for switches in ARCHITECTURES.values()]
     # without norms of the model the lesson brings weights of its own
     readers.append(reader("layernorm", switches=(("norm", "none"),)))
+    readers += [reader("wrote", switches=tuple(ARCHITECTURES[name].items())) for name in ("GPT-2", "no norm")]
     for state in (*readers, *(reader(lesson) for lesson in programs.OWN)):
         for name, tensor in state.trace.items():
             parts = str(tensor.name or name).split(".")
@@ -451,9 +452,12 @@ def test_words_with_places_have_them_filled_in() -> None:
         }
         assert {key: names for key, names in places.items() if names} == {
             "explain_lookup": {"id"}, "explain_rows": {"row"}, "explain_rows_position": {"row"},
+            "explain_override_carried": {"text"},
             "explain_soft_cap": {"cap"}, "explain_omitted": {"shown", "rest"},
             "explain_order": {"rank", "count"}, "explain_sum_from": {"first"}, "explain_draw": {"u", "rank"},
             "explain_count": {"draws", "times"},
+            "explain_gradient": {"name", "goal"}, "explain_gradient_start": {"goal"},
+            **{f"explain_gradient_{end}": {"name", "consumers"} for end in ("one", "many")},
             **{f"explain_keep_top_k_{end}": {"rank", "k"} for end in ("kept", "cut")},
             **{f"explain_keep_top_p_{end}": {"mass", "p"} for end in ("kept", "cut")},
         }

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from engine import Edit, programs, run
+from engine import Edit
 from formats.edits import MOST_EDITS
+from tests.engine.support import again
 from tests.ui.support import (
     EVERY_BOARD,
     EVERY_LESSON,
@@ -66,7 +67,7 @@ def test_values_hold_the_grids_that_differ_and_no_others(lesson: str, change: Ed
     state = reader(lesson)
     edit(state, change.name, change.index, change.value)  # type: ignore[arg-type]
     frame, data = framed(lesson, state), alive(lesson, state)
-    full = run(state.model, [list(state.ids)], edits=[change], program=programs.of(lesson))
+    full = again(state.baseline, [change])
     differing = {}
     for key, grid in frame.data["grids"].items():
         numbers = numbers_at(full, addresses(grid))

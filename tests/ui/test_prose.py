@@ -56,6 +56,15 @@ ARTICLE: dict[str, list[str]] = {
     "why_residuals": ["f(x)"], "why_sqrt": ["22.6274"],
     "why_layers": ["0.9073", "1–3", "4–7", "8–12", "8C²", "4C²"],
     "attention_linear": ["0.1571, 0.5376, 0.3053", "−0.3108, 0.9856"],
+    # the article's figures for `mats`, the head that reads `Cats`, and the gap to `chairs`
+    "lens": ["0.96"], "wrote": ["0.9073", "0.1571", "0.5376", "4.2670", "0.9984"],
+    # mats and chairs in both sentences, and how far apart they are
+    "patch": ["0.9073", "0.8220", "−0.0911", "−0.2505", "0.9984", "1.0725"],
+    # the whole system quotes what training and inference make of mats; the other, what the head reads
+    "system": ["0.96", "0.2, 0.4, 0.1, 0.3", "0.01"],
+    "raise_logit": ["0.9073", "−0.0911", "−0.0031, 0.9637, −0.0321, 1.7522"],
+    # −ln of three probabilities, ln 256, and (p − 1) ÷ 3 of mats
+    "loss": ["5.2490", "5.5452", "−0.3301"], "backward": ["0.3333", "−0.3301", "−0.1319"],
     "tokens": ["[ 今, 天, 天, 气, 真 ]", "1024", "2048", "3072", "4096", "0.1", "−0.2", "0.3", "−0.5"],
 }
 

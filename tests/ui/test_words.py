@@ -9,7 +9,7 @@ import pytest
 
 from tests.ui.support import ROOT, addresses, framed, reader
 from ui.frame import Frame
-from ui.naming import short_name
+from ui.naming import differentiated, short_name
 from ui.navigation import LESSONS
 from ui.prose import read
 from ui.text import LANGUAGES
@@ -35,7 +35,8 @@ def shown(frame: Frame) -> Iterator[str]:
     """The tensors of the cells that stand on a board."""
     for section in frame.data["layout"]:
         for item in section["items"]:
-            keys = [item["grid"]] if item["type"] == "grid" else [block["cells"] for block in item.get("blocks", ())]
+            blocks = [block["cells"] for block in item.get("blocks", ())]
+            keys = [item["grid"]] if item["type"] == "grid" else [*item.get("grids", ()), *blocks]
             for key in filter(None, keys):
                 yield from {name for name, _ in addresses(frame.data["grids"][key])}
 
@@ -44,7 +45,9 @@ def is_named(tensor: str, name: str, frame: Frame) -> bool:
     """Whether a word with that target means the tensor, as `assets/board/words.js` has it."""
     if tensor == name:
         return True
-    return name == "input" if tensor == frame.data["input"] else name == short_name(tensor)
+    variable = differentiated(tensor)
+    inner = short_name(tensor) if variable is None else f"gradient.{short_name(variable)}"
+    return name == "input" if tensor == frame.data["input"] else name == inner
 
 
 @EVERY_LESSON

@@ -1,0 +1,194 @@
+"""Training runs: what one depends on, a few that readers share, and how a reader goes through one."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from engine import Edit, Model, Trace, run
+from engine.config import ModelConfig
+from engine.course import STARTS, Course
+from engine.edits import among
+from engine.trace import forward_plan
+from engine.training import Setting
+from ui import runs
+from ui.applicability import applies
+from ui.controls import MOST_TRAINED
+from ui.switches import Switches
+
+if TYPE_CHECKING:
+    from ui.state import State
+
+LESSON = "training"
+# of the server's time at once, so that nobody waits for a run
+SLICE_SECONDS = 0.04
+# runs that are kept for whoever asks for the same; up to 10 MB each
+MOST_COURSES = 8
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a training run depends on; `start` is the seed of random weights, 0 for the model's own."""
+
+    preset: str
+    seed: int
+    switches: Switches
+    start: int
+    ids: tuple[int, ...]
+    target: int
+    optimizer: str
+    edits: tuple[Edit, ...]
+
+    @property
+    def model(self) -> Model:
+        """The model that it starts from, before edits."""
+        return runs.model(self.preset, self.seed, self.switches, self.start)
+
+
+@lru_cache(maxsize=MOST_COURSES)
+def shared(terms: Terms) -> Course:
+    """The run of these terms, as far as any reader has taken it."""
+    targets = runs.targets(terms.preset, terms.seed, terms.ids, terms.target)
+    return Course(terms.model, [list(terms.ids)], [list(targets)], Setting(terms.optimizer, clips=True), terms.edits)
+
+
+@dataclass
+class Walk:
+    """One reader's way through a run: whether it goes on by itself, and the step that was looked at last."""
+
+    running: bool = False
+    _terms: Terms | None = None
+    _course: Course | None = None
+    _seen: tuple[object, ...] = ()
+    _trace: Trace | None = field(default=None, repr=False)
+
+    def course(self, terms: Terms) -> Course:
+        """The run of these terms, which stays at hand even where the shared ones have let it go.
+
+        Under other terms it stops going on by itself.
+        """
+        if self._course is None or self._terms != terms:
+            self._terms, self._course, self.running = terms, shared(terms), False
+        return self._course
+
+    def trace(self, course: Course, step: int, baseline: Trace) -> Trace:
+        """The model after so many steps, run as the baseline is run, with what its optimizer remembers."""
+        around = baseline.circumstances
+        seen = (course, step, around)
+        if self._trace is None or self._seen != seen:
+            checkpoint = course.at(step)
+            self._seen, self._trace = seen, run(
+                checkpoint.model, baseline.ids, edits=among(course.held, baseline), program=around.program,
+                targets=around.targets, moments=checkpoint.moments,
+            )
+        return self._trace
+
+
+# ---- what a reader's state says of it
+
+def is_here(state: State) -> bool:
+    """Whether the page shows a training run."""
+    return state.lesson == LESSON and applies(LESSON, state.model.config)
+
+
+def start(state: State) -> int:
+    """The seed of the random weights that the page starts from; 0 for the model's own."""
+    return int(state.control("start")) if state.lesson == LESSON else 0
+
+
+def terms(state: State) -> Terms:
+    """What the reader's run depends on."""
+    choices, ids, kind = state.choices, state.ids, str(state.control("optimizer"))
+    edits = among(state.edits, _names(state.model.config, len(ids), state.model.dtype.str, kind))
+    return Terms(choices.preset, choices.seed, choices.switches, start(state), ids, state.target, kind, edits)
+
+
+def _names(config: ModelConfig, length: int, dtype: str, optimizer: str) -> Container[str]:
+    """The tensors of a run."""
+    return forward_plan(config, (1, length), dtype, Setting(optimizer, clips=True).program, False, 0).names
+
+
+def course(state: State) -> Course:
+    """The reader's run."""
+    return state.walk.course(terms(state))
+
+
+def trained(state: State) -> int:
+    """How far the reader has taken the run."""
+    return int(state.control("trained"))
+
+
+def step(state: State) -> int:
+    """The step that the page shows: the one that was asked for, as soon as the run has got there; 0 on other pages."""
+    if not is_here(state) or not trained(state):
+        return 0
+    asked, end = int(state.control("time")), min(trained(state), course(state).reached)
+    return end if asked < 0 else min(asked, end)
+
+
+def trace(state: State) -> Trace:
+    """The run of the model at the step that the page shows."""
+    return state.walk.trace(course(state), step(state), state.baseline)
+
+
+def is_behind(state: State) -> bool:
+    """Whether the run has still to get to where the reader wants it."""
+    if not is_here(state):
+        return False
+    now = course(state)
+    return now.reached < _goal(state) and not now.ended
+
+
+def _goal(state: State) -> int:
+    return MOST_TRAINED if state.walk.running else trained(state)
+
+
+def go_on(state: State) -> None:
+    """Take the run on for a moment."""
+    if not is_here(state):
+        return
+    now = course(state)
+    now.advance(_goal(state), SLICE_SECONDS)
+    if state.walk.running:
+        state.set_control("trained", now.reached)
+        state.walk.running = is_behind(state)
+
+
+def live(state: State) -> dict[str, Any]:
+    """What the board has to know: whether to ask for more, and where its slider through time stands."""
+    if not is_here(state):
+        return {}
+    end = min(trained(state), course(state).reached)
+    return {"more": is_behind(state), "dials": {"time": {"value": step(state), "high": end}}}
+
+
+def take(state: State, steps: int) -> None:
+    """Take the run to so many steps from its start, and look at the last."""
+    state.walk.running = False
+    state.set_control("trained", min(max(steps, 0), MOST_TRAINED))
+    state.set_control("time", -1)
+    go_on(state)
+
+
+def set_running(state: State, running: bool) -> None:
+    """Let the run go on by itself, or stop it where it is."""
+    state.set_control("time", -1)
+    state.walk.running = running
+    go_on(state)
+
+
+def follow(state: State, before: Sequence[Edit]) -> None:
+    """After other edits were put in force: another start is another run, so the page goes back to it."""
+    if not (is_here(state) and trained(state)):
+        return
+    if state.control("time") != 0 and _starts(state, before) != _starts(state, state.edits):
+        state.set_control("time", 0)
+        state.message = ("info", state.say("training_rewound"))
+    go_on(state)
+
+
+def _starts(state: State, edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    """The edits that decide what the run starts from."""
+    return tuple(edit for edit in among(edits, state.baseline) if state.baseline[edit.name].node.operation in STARTS)

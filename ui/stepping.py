@@ -1,0 +1,59 @@
+"""Which parameter's step a lesson follows, in which of its rows, and by which optimizer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine import ModelConfig, programs
+from engine.plan import GRADIENT
+from engine.programs.question import Question
+from ui import runs
+
+if TYPE_CHECKING:
+    from ui.state import State
+
+OWN = -1
+
+
+def usual(config: ModelConfig) -> str:
+    """The parameter that is followed unless the reader says otherwise: the table that the logits come from."""
+    return "embedding.weight" if config.tied_head else "lm_head.weight"
+
+
+def parameter(state: State) -> str:
+    """The parameter that is followed; where the model has none of the reader's name, the usual one."""
+    choices, asked = state.choices, str(state.control("parameter"))
+    config = runs.model(choices.preset, choices.seed, choices.switches).config
+    return asked if asked in config.parameter_shapes() else usual(config)
+
+
+def question(state: State) -> Question:
+    """What the lesson's program is built for."""
+    return Question(parameter=parameter(state), optimizer=str(state.control("optimizer")))
+
+
+def row(state: State) -> int:
+    """The row of the parameter that is followed step by step; 0 where it has no rows, or the lesson follows none."""
+    if state.lesson not in programs.STEPPING:
+        return 0
+    shape, asked = state.baseline[parameter(state)].shape, int(state.control("row"))
+    if len(shape) == 1:
+        return 0
+    return asked if 0 <= asked < shape[0] else usual_row(state)
+
+
+def usual_row(state: State) -> int:
+    """The row that tells most: of the head the target's, of an embedding the last token's, else the longest gradient's."""
+    name = parameter(state)
+    config, targets = state.model.config, state.baseline.circumstances.targets
+    assert targets is not None
+    if name == usual(config):
+        return targets[0][-1]
+    if name == "embedding.weight":
+        return state.ids[-1]
+    if name == "position_embedding.weight":
+        return len(state.ids) - 1
+    gradient = state.baseline[f"{GRADIENT}{name}"].data
+    return int(np.argmax(np.linalg.norm(gradient, axis=1)))
