@@ -25,9 +25,10 @@ class Course:
     """A run of `setting` on one batch, and what it came to at each step so far.
 
     Edits of parameters, and of what the optimizer remembers, decide what the run starts from; all others
-    hold at every step. Of the checkpoints at most 16 stay, evenly spaced: when there are more, every second one goes. Steps are
-    counted from 0, where nothing has been learnt. `losses` and `chances`, the probability of the last
-    target of the first sentence, have an entry for every step up to `reached`. Threads may share a course.
+    hold at every step. Of the checkpoints at most 16 stay, evenly spaced: when there are more, every
+    second one goes. Steps are counted from 0, where nothing has been learnt. `losses` and `chances`, the
+    probability of the last target of the first sentence, have an entry for every step up to `reached`.
+    Threads may share a course.
     """
 
     def __init__(self, model: Model, ids: Inputs, targets: Inputs, setting: Setting,

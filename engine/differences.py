@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import inf, isfinite
 
 import numpy as np
 
 from engine.edits import Edit, among
+from engine.loss import supervised
 from engine.recording import Recording
 from engine.trace import Trace, run
 from engine.types import Array, Index
@@ -41,17 +43,21 @@ class Difference:
 def five_point(trace: Trace, name: str, index: Index) -> Difference | None:
     """∂ loss / ∂ (one cell of a parameter, a constant or an activation), by six runs for each step that is tried.
 
-    None where there is nothing to vary: a cell of −∞, or of a tensor that the loss is not made from.
+    None where there is nothing to vary: a cell of −∞, token ids, or what a run to the loss does not have.
     Raises `InputError` for a trace without targets.
     """
     around = trace.circumstances
-    ahead = run(trace.model, trace.ids, targets=around.targets, training=around.training, seed=around.seed)
+    forward = partial(run, trace.model, trace.ids, program=supervised, targets=around.targets,
+                      training=around.training, seed=around.seed)
+    ahead = forward()
     if name not in ahead or ahead[name].op == "ids":
         return None
-    base = run(trace.model, trace.ids, edits=among(trace.edits, ahead), base=ahead, targets=around.targets,
-               training=around.training, seed=around.seed)
+    base = forward(edits=among(trace.edits, ahead), base=ahead)
     value = base[name].number(index)
-    return min(_tried(base, name, index, value), key=lambda found: found.uncertain) if isfinite(value) else None
+    if not isfinite(value):
+        return None
+    # of those at a kink, the shortest step
+    return min(reversed([*_tried(base, name, index, value)]), key=lambda found: found.uncertain)
 
 
 def _tried(base: Trace, name: str, index: Index, value: float) -> Iterator[Difference]:
@@ -68,7 +74,7 @@ def _with_step(base: Trace, name: str, index: Index, value: float, step: float) 
     around = base.circumstances
     runs = {
         times: run(base.model, base.ids, edits=(*base.edits, Edit(name, index, value + times * step)), base=base,
-                   targets=around.targets, training=around.training, seed=around.seed)
+                   program=around.program, targets=around.targets, training=around.training, seed=around.seed)
         for times in (-4, -2, -1, 1, 2, 4)
     }
     losses = {times: trace[TARGET].number(()) for times, trace in runs.items()}

@@ -20,7 +20,7 @@ from engine.model import Model
 from engine.tokenizer import WordTokenizer
 from engine.types import Array
 
-TRAINED: tuple[str, ...] = ()
+TRAINED = ("copy_machine", "little_world")
 NAMES = ("cats", "today", *TRAINED, "scratch")
 SENTENCES: Mapping[str, str] = MappingProxyType({
     "cats": "Cats sit on", "today": "今天天气真", "copy_machine": "planetplan", "little_world": "cats sit on",

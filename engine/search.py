@@ -21,6 +21,8 @@ RIVALS = 3
 # cells of each parameter that are verified, fewer where a run is long, and runs that one of them may take
 CELLS, CELLS_LARGE = 8, 2
 RUNS = 16
+# the first change that is tried is that part of the estimate, for a lead may come early and go again
+FIRST_STEP = 4
 # a longer step has to close that share of what the lead lacks, or else the second such step ends the way
 PROGRESS = 0.05
 # how exactly the smallest change is found, as a share of it
@@ -236,7 +238,7 @@ class _Probe:
     def _bracket(self, estimate: float, limit: float) -> tuple[tuple[float, float], tuple[float, float]] | None:
         """A change that is too small and one that is enough, each with what the lead lacks or has."""
         too_small, slow = (0.0, self.now.lead - MARGIN), 0
-        size = min(abs(estimate), limit)
+        size = min(abs(estimate), limit) / FIRST_STEP
         while self.runs < RUNS:
             change = copysign(size, estimate)
             beyond = self._beyond(change)

@@ -14,7 +14,7 @@ lesson.show(
     section("section_step_clip", *steps.sliders("clip"), note="note_step_clip"),
     section(
         None, grid("optimizer.gradient_length", title="title_gradient_length"), op("→"),
-        grid("optimizer.clip_factor", title="title_clip_factor"), op("×"), grid("gradient.{parameter}"), op("="),
+        grid("optimizer.clip_factor", title="title_clip_factor"), op("× ∂loss/∂p ="),
         grid("optimizer.{parameter}.gradient", title="title_clipped"),
     ),
     section("section_step_settings", *steps.sliders(*SETTINGS), note="note_step_settings"),

@@ -1,7 +1,7 @@
 """Lesson 35: leave out heads, positions, edges, hidden units or contributions, and see what it changes."""
 
 from ui import lesson, removal_report
-from ui.layout import Removed, grid, op, section
+from ui.layout import Removed, grid, section
 
 LAYER = "layers.{layer}"
 
@@ -17,10 +17,6 @@ lesson.show(
     section(
         "section_remove_contributions", grid(f"{LAYER}.attention.output"), grid(f"{LAYER}.mlp.output"),
         note="note_remove_contributions",
-    ),
-    section(
-        "section_remove_prediction", grid("logits", position="last"), op("softmax"),
-        grid("probabilities", position="last"),
     ),
     summary=removal_report.report,
 )

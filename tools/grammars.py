@@ -70,8 +70,9 @@ class Memory:
 
 
 class CopyMachine:
-    """A block of 4 to 14 letters, none of them twice, repeated to the end of the page."""
+    """A page is a block of letters, repeated to its end."""
 
+    about = "blocks of 4 to 14 letters, none of them twice, each repeated over 32 positions"
     words = LETTERS
 
     def page(self, chance: Random, length: int) -> list[str]:
@@ -82,8 +83,9 @@ class CopyMachine:
 
 
 class LittleWorld:
-    """Sentences about animals; who has what; chants. Pages of the three kinds, each as long as asked for."""
+    """A page is a chant, or sentences about animals, or who has what and likes it with such sentences behind."""
 
+    about = "sentences from a written grammar: animals and their places, who has what and likes it, chants"
     words = tuple(dict.fromkeys(chain(
         *((animal, plural) for animal, (plural, _) in ANIMALS.items()),
         *((deed, singular) for deed, (singular, _) in VERBS.items()),

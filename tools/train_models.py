@@ -195,7 +195,7 @@ def make(name: str) -> None:
     card = {
         "steps": course.steps, "pages": course.pages, "seed": course.seed, "loss": round(loss, DECIMALS),
         "figures": {key: round(value, DECIMALS) for key, value in reached.items()}, "heads": heads,
-        "trained_on": course.grammar.__doc__, "software": f"PyTorch {torch.__version__}",
+        "trained_on": course.grammar.about, "software": f"PyTorch {torch.__version__}",
     }
     notes = {"config": asdict(course.config), "vocabulary": words, "characters": course.characters, "card": card}
     write(FOLDER / f"{name}.safetensors", arrays, {

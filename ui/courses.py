@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from engine import Edit, Model, Trace, run
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 LESSON = "training"
 # of the server's time at once, so that nobody waits for a run
 SLICE_SECONDS = 0.04
+# of a run that goes on by itself, so that one can watch it even where another reader has been there before
+STEPS_AT_ONCE = 20
+# between two pictures of a run that goes on
+PICTURE_SECONDS = 1.0
+# milliseconds until the board asks for more of a run, or for its picture
+SOON, LATER = 60, 350
 # runs that are kept for whoever asks for the same; up to 10 MB each
 MOST_COURSES = 8
 
@@ -59,6 +66,9 @@ class Walk:
     """One reader's way through a run: whether it goes on by itself, and the step that was looked at last."""
 
     running: bool = False
+    # the end of the run, and the step that is looked at, as the chart shows them; and since when
+    picture: tuple[int, int] | None = None
+    pictured: float = 0.0
     _terms: Terms | None = None
     _course: Course | None = None
     _seen: tuple[object, ...] = ()
@@ -70,7 +80,7 @@ class Walk:
         Under other terms it stops going on by itself.
         """
         if self._course is None or self._terms != terms:
-            self._terms, self._course, self.running = terms, shared(terms), False
+            self._terms, self._course, self.running, self.picture = terms, shared(terms), False, None
         return self._course
 
     def trace(self, course: Course, step: int, baseline: Trace) -> Trace:
@@ -134,34 +144,50 @@ def trace(state: State) -> Trace:
 
 
 def is_behind(state: State) -> bool:
-    """Whether the run has still to get to where the reader wants it."""
+    """Whether the run goes on by itself, or has still to get to where the reader wants it."""
     if not is_here(state):
         return False
     now = course(state)
-    return now.reached < _goal(state) and not now.ended
+    return state.walk.running or (now.reached < trained(state) and not now.ended)
 
 
-def _goal(state: State) -> int:
-    return MOST_TRAINED if state.walk.running else trained(state)
+def _place(state: State) -> tuple[int, int]:
+    """Where the run ends so far, and where the reader looks."""
+    return min(trained(state), course(state).reached), step(state)
+
+
+def picture(state: State) -> tuple[int, int]:
+    """What the chart shows of them. It follows after a moment: drawing it takes a browser longer than all the rest."""
+    walk = state.walk
+    if walk.picture is None:
+        walk.picture, walk.pictured = _place(state), monotonic()
+    return walk.picture
 
 
 def go_on(state: State) -> None:
     """Take the run on for a moment."""
     if not is_here(state):
         return
-    now = course(state)
-    now.advance(_goal(state), SLICE_SECONDS)
-    if state.walk.running:
-        state.set_control("trained", now.reached)
-        state.walk.running = is_behind(state)
+    now, walk = course(state), state.walk
+    if not walk.running or monotonic() > walk.pictured + PICTURE_SECONDS:
+        walk.picture = None
+    if not walk.running:
+        now.advance(trained(state), SLICE_SECONDS)
+        return
+    goal = min(trained(state) + STEPS_AT_ONCE, MOST_TRAINED)
+    now.advance(goal, SLICE_SECONDS)
+    state.set_control("trained", min(goal, now.reached))
+    walk.running = trained(state) < MOST_TRAINED and not (now.ended and trained(state) == now.reached)
 
 
 def live(state: State) -> dict[str, Any]:
-    """What the board has to know: whether to ask for more, and where its slider through time stands."""
+    """What the board has to know: after how many milliseconds to ask for more, and where its slider stands."""
     if not is_here(state):
         return {}
-    end = min(trained(state), course(state).reached)
-    return {"more": is_behind(state), "dials": {"time": {"value": step(state), "high": end}}}
+    place, walk = _place(state), state.walk
+    more = SOON if is_behind(state) else LATER if walk.picture not in (None, place) else None
+    end, now = place
+    return {"more": more, "dials": {"time": {"value": now, "high": end}}}
 
 
 def take(state: State, steps: int) -> None:

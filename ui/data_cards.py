@@ -13,7 +13,7 @@ from ui.dataset import Cut
 from ui.markup import Markup, fill, join, tag
 from ui.state import State, current
 from ui.staves import Piece, chip
-from ui.text import explain_error
+from ui.text import explain_error, joined
 
 AREA_HEIGHT = 92
 # windows that are drawn below the text
@@ -134,7 +134,7 @@ def _status(state: State, now: Cut) -> Markup:
         said.append(state.say("data_drawn", drawn=DRAWN))
     if now.left_over:
         said.append(state.say("data_left_over", count=now.left_over))
-    return tag("p", *(join(each, " ") for each in said), css="card-status", role="status")
+    return tag("p", joined(state.choices.language, said), css="card-status", role="status")
 
 
 # ---- a batch

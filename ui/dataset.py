@@ -7,8 +7,8 @@ from functools import cached_property
 
 from engine import InputError, data, presets
 from engine.types import Integers
+from formats.edits import MOST_TOKENS
 from ui import runs
-from ui.runs import MOST_TOKENS
 from ui.state import State
 
 

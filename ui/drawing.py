@@ -97,10 +97,11 @@ class Drawing:
         match item:
             case Optional(items):
                 return self.items(items) if self.exists(item) else []
-            case Operator(sign, binds):
-                return [{"type": "op", "text": self.sign(sign), **({"binds": True} if binds else {})}]
+            case Operator(sign):
+                return [{"type": "op", "text": self.sign(sign)}]
             case Grid():
-                return [{"type": "grid", "grid": self.grid(spec)} for spec in self.each(item)]
+                return [{"type": "grid", "grid": self.grid(spec), "starts_row": spec.starts_row}
+                        for spec in self.each(item)]
             case Pair(grid):
                 return [{"type": "pair", "grids": [self.grid(grid), self.grid(self.gradient_of(grid))]}]
             case Stages():
@@ -141,8 +142,9 @@ class Drawing:
         config = self.trace.model.config
         if "{each}" in spec.tensor:
             for layer in range(config.layers):
-                yield from self.each(replace(spec, tensor=spec.tensor.replace("{each}", str(layer)),
-                                             suffix=f" · {self.say_with('layer_number', layer + 1)}"))
+                tensor, suffix = spec.tensor.replace("{each}", str(layer)), self.say_with("layer_number", layer + 1)
+                first, *heads = self.each(replace(spec, tensor=tensor, suffix=f" · {suffix}"))
+                yield from (replace(first, starts_row=bool(heads) and layer > 0), *heads)
         elif ("head", "each") in spec.fixed:
             others = tuple(pair for pair in spec.fixed if pair[0] != "head")
             for head in range(config.heads):
@@ -200,7 +202,10 @@ class Drawing:
         if spec.ways:
             place = {"layer": int(name.split(".")[1]), "head": fixed["head"]}
             drawn["ways"] = [{**way, **place} for way in self.ways(spec.ways)]
-        condensed = any(tensor.axes[axis] == "vocabulary" and tensor.shape[axis] > CONDENSED_ROWS for axis in free)
+        chosen = {row: row_index, column: column_index}
+        condensed = any(
+            tensor.axes[axis] == "vocabulary" and len(chosen[axis] or ()) < tensor.shape[axis] for axis in free
+        )
         # one field is enough: the rows asked for appear in every table of the board
         if condensed and not any("more_rows" in known for known in self.grids.values()):
             drawn["more_rows"] = {"max": tensor.shape[tensor.axes.index("vocabulary")] - 1}
@@ -274,7 +279,7 @@ class Drawing:
     def caption(self, name: str, title: str | None, suffix: str = "") -> dict[str, Any]:
         tensor = self.trace[name]
         short = naming.short_name(name, naming.goal(tensor))
-        kinds = {"parameter": "parameter", "constant": "leaf"}
+        kinds = {"parameter": "parameter", "constant": "leaf", "moment": "leaf", "step": "leaf"}
         return {
             "tensor": name, "title": (short if title is None else self.say(title)) + suffix,
             "shape": naming.shape_text(tensor), "kind": kinds.get(tensor.op, "computed"),

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from engine import Carried, Cell, Edit, Mean, Tensor, explain
-from engine.edits import covers
+from engine.edits import Given, covers
 from engine.operands import term_count
 from engine.programs.heads import BY_QUERY, MARKS
 from engine.types import Index
@@ -54,7 +54,9 @@ def most_operands(tensor: Tensor, index: Index) -> int | None:
 def words(state: State, cell: Cell) -> str:
     """A sentence on what the operation does, or on what kind of leaf this is."""
     if cell.op == "override":
-        return _set_to(state, cell)
+        value, tokenizer = _set_to(state, cell), state.model.tokenizer
+        text = tokenizer.decode(list(value.ids)) if isinstance(value, Carried) and tokenizer else ""
+        return state.say(f"explain_{_origin(cell, value)}", text=text)
     said = _said(state, cell)
     if not cell.omitted or cell.op in ranking_words.PICKS:
         return said
@@ -69,17 +71,16 @@ def _said(state: State, cell: Cell) -> str:
     return state.say(f"explain_{meaning}", **_details(cell))
 
 
-def _set_to(state: State, cell: Cell) -> str:
-    """Where the value of a cell comes from that an edit has set; a later edit wins where two meet."""
-    edits = (edit for edit in reversed(state.edits) if _sets(state, edit, cell))
-    value = next((edit.value for edit in edits), None)
+def _set_to(state: State, cell: Cell) -> Given | None:
+    """What an edit has set a cell to; a later edit wins where two meet."""
+    return next((edit.value for edit in reversed(state.edits) if _sets(state, edit, cell)), None)
+
+
+def _origin(cell: Cell, value: Given | None) -> str:
+    """Where the value comes from, as the end of a catalogue key."""
     if isinstance(value, Mean):
-        return state.say("explain_override_mean_read" if {"query", "key"} <= {*cell.tensor.axes} else
-                         "explain_override_mean")
-    if isinstance(value, Carried):
-        assert state.model.tokenizer is not None
-        return state.say("explain_override_carried", text=state.model.tokenizer.decode(list(value.ids)))
-    return state.say("explain_override")
+        return "override_mean_read" if {"query", "key"} <= {*cell.tensor.axes} else "override_mean"
+    return "override_carried" if isinstance(value, Carried) else "override"
 
 
 def _sets(state: State, edit: Edit, cell: Cell) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isinf
+from math import isfinite, isinf
 from typing import Any
 
 from engine import Cell, Mean, Tensor, Trace
@@ -17,6 +17,8 @@ from ui.text import joined, listed, short
 
 # gradient and difference agree if they are no further apart than this many times what the difference may be off
 CERTAINTY = 4.0
+# and within this where nothing is known of it
+AT_A_KINK = 1e-8
 # steps of softmax: what is set by hand there no longer cancels the row's largest number, which is held fixed
 _SOFTMAX = (".shifted", ".exp", ".sum")
 
@@ -37,20 +39,23 @@ class Check:
     @property
     def agrees(self) -> bool:
         """Whether they are the same but for rounding."""
-        return self.difference is None or self.gap <= CERTAINTY * self.difference.uncertain
+        if self.difference is None:
+            return True
+        uncertain = self.difference.uncertain
+        return self.gap <= (CERTAINTY * uncertain if isfinite(uncertain) else AT_A_KINK)
 
 
 def facts(state: State, tensor: Tensor, index: Index, check: Check | None) -> list[dict[str, Any]]:
     """Numbers with their labels: what came by way of each consumer, and the check."""
-    found = [] if naming.differentiated(str(tensor.name)) is None else _ways(state, tensor, index)
+    variable, gradient = _pair(tensor)
+    found = [] if tensor.name == variable else [_own(state, variable, index), *_ways(state, tensor, index)]
     if check is None or check.difference is None:
         return found
-    variable, gradient = _pair(tensor)
     step = short(float(f"{check.difference.step:.1e}"))
+    leads = {"tensor": gradient, "index": list(index)} if tensor.name == variable else {}
     return [
         *found,
-        {**_fact(state.say("check_recorded"), check.recorded, exact=True), "index": list(index),
-         "tensor": gradient if tensor.name == variable else variable},
+        {**_fact(state.say("check_recorded"), check.recorded, exact=True), **leads},
         _fact(state.say("check_difference", step=step), check.difference.slope, exact=True),
         _fact(state.say("check_gap"), check.gap),
     ]
@@ -58,6 +63,13 @@ def facts(state: State, tensor: Tensor, index: Index, check: Check | None) -> li
 
 def _fact(label: str, value: float, exact: bool = False) -> dict[str, Any]:
     return {"label": label, "value": finite(value), "exact": exact}
+
+
+def _own(state: State, variable: str, index: Index) -> dict[str, Any]:
+    """The cell that a gradient belongs to."""
+    tensor = state.trace[variable]
+    title = naming.cell_title(state.model, state.ids, tensor, variable, index)
+    return {**_fact(title, tensor.number(index)), "tensor": variable, "index": list(index)}
 
 
 def _ways(state: State, tensor: Tensor, index: Index) -> list[dict[str, Any]]:
@@ -117,7 +129,10 @@ def doubts(state: State, check: Check | None) -> str:
         return ""
     if check.difference is None:
         return state.say("check_infinite") if isinf(check.value) else ""
+    here = state.active(state.edits)
+    if any(edit.name.startswith(GRADIENT) for edit in here):
+        return state.say("check_set")
     if check.difference.kink is not None:
         return state.say("check_kink", name=naming.long_name(check.difference.kink))
-    held = any(isinstance(edit.value, Mean) or edit.name.endswith(_SOFTMAX) for edit in state.active(state.edits))
+    held = any(isinstance(edit.value, Mean) or edit.name.endswith(_SOFTMAX) for edit in here)
     return state.say("check_edited" if held else "check_bent")

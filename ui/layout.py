@@ -46,6 +46,8 @@ class Grid:
     small: bool = False
     # lessons that it leads to, with its layer and head chosen there
     ways: tuple[str, ...] = ()
+    # the first head of a layer stands at the left, under the layer before
+    starts_row: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,10 +113,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Operator:
-    """A sign or word between two grids; one that `binds` keeps them on one line where there is room."""
+    """A sign or word between two grids."""
 
     text: str
-    binds: bool = False
 
 
 @dataclass(frozen=True)
@@ -218,8 +219,8 @@ class Optional:
 
 
 Item = (
-    Grid | Pair | Stages | Rows | Lines | Verdict | Operator | Slider | Dial | Switch | Heads | Flow | Comparison | Glossary
-    | Ranking | Removed | Optional
+    Grid | Pair | Stages | Rows | Lines | Verdict | Operator | Slider | Dial | Switch | Heads | Flow | Comparison
+    | Glossary | Ranking | Removed | Optional
 )
 
 
@@ -248,9 +249,9 @@ def with_gradient(tensor: str) -> Pair:
     return Pair(grid(tensor))
 
 
-def op(text: str, binds: bool = False) -> Operator:
+def op(text: str) -> Operator:
     """A sign or word between two grids."""
-    return Operator(text, binds)
+    return Operator(text)
 
 
 def optional(*items: Item, **choices: object) -> Optional:

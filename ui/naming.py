@@ -8,9 +8,12 @@ from typing import Any
 
 from engine import Model, ModelConfig, Tensor
 from engine.operands import pair_members
+from engine.optimizers import KINDS
 from engine.plan import GRADIENT
 from ui.text import listed, say, visible
 
+# what the steps of optimizers are named after
+STEP = "optimizer."
 SEQUENCE_AXES = frozenset({"position", "query", "key"})
 AXIS_LETTERS: Mapping[str, str] = MappingProxyType({
     "batch": "B", "position": "T", "query": "T", "key": "T", "feature": "C", "head": "H",
@@ -68,7 +71,8 @@ _LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType({
 _TURNED_ROUND = ("attention_linear.other", "attention_linear.held.v.", "attention_linear.held.v_heads.")
 _WHOLE_NUMBERS = frozenset({
     "input_ids", "why_sqrt.seed", "dropout.seed", "dropout.kept", "choosing.seed", "choosing.top_k", "choosing.counts",
-    "choosing.others.counts", "loss.vocabulary_size", "rope.offset", "rope.positions", "positions.rope.offset", "positions.rope.positions",
+    "choosing.others.counts", "loss.vocabulary_size", "optimizer.adamw.step", "rope.offset", "rope.positions",
+    "positions.rope.offset", "positions.rope.positions",
 })
 # running sums, numbers to draw with, and what the filters leave of probabilities
 _SHARES = frozenset({
@@ -97,9 +101,19 @@ def short_name(tensor: str, goal: str = "loss") -> str:
     variable = differentiated(tensor)
     if variable is not None:
         return f"∂{goal}/∂{short_name(variable)}"
+    if tensor.startswith(STEP):
+        return _of_step(tensor.removeprefix(STEP))
     inner = tensor.split(".", 2)[2] if tensor.startswith("layers.") else tensor
     # the layer has an output of its own
     return inner if inner == "attention.output" else inner.removeprefix("attention.")
+
+
+def _of_step(name: str) -> str:
+    """What an optimizer's step computes, without the parameter, of which a board follows one: `adamw.m_hat`."""
+    kind, _, rest = name.partition(".")
+    if kind in KINDS and rest:
+        return f"{kind}.{rest.rpartition('.')[2]}"
+    return "clipped" if name.endswith(".gradient") else name
 
 
 def hue(tensor: str) -> str:

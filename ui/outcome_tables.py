@@ -8,12 +8,10 @@ from ui import comparison
 from ui.state import State
 
 TABLE_HEIGHT = 420
-# what made the difference; only switches leave tensors that one of the models alone has
-SWITCHED, REMOVED = "switched", "removed"
 
 
-def prediction(state: State, outcomes: list[comparison.Outcome], change: str) -> None:
-    """The probabilities of next tokens before and after a `switched` or `removed` part, and what lies between."""
+def prediction(state: State, outcomes: list[comparison.Outcome], title: str, sides: tuple[str, str]) -> None:
+    """The probabilities of next tokens on two sides, and what lies between; title and sides by their keys."""
     st.dataframe(
         {
             "token": [_named(outcome) for outcome in outcomes],
@@ -25,12 +23,12 @@ def prediction(state: State, outcomes: list[comparison.Outcome], change: str) ->
             "token": state.say("switched_token"),
             **{
                 name: st.column_config.ProgressColumn(
-                    state.say(f"{change}_{name}"), format="%.2f%%", min_value=0.0, max_value=100.0,
-                ) for name in ("before", "after")
+                    state.say(side), format="%.2f%%", min_value=0.0, max_value=100.0,
+                ) for name, side in zip(("before", "after"), sides, strict=True)
             },
             "delta": st.column_config.TextColumn(state.say("switched_points")),
         },
-        key=f"{change}_prediction", alt=state.say(f"{change}_prediction"),
+        key=title, alt=state.say(title),
     )
 
 
@@ -40,14 +38,14 @@ def _named(outcome: comparison.Outcome) -> str:
     return own if outcome.label == own else f"{outcome.label} · {outcome.token}"
 
 
-def tensors(state: State, differences: list[comparison.Difference], change: str) -> None:
-    """Tensors with their largest |Δ| and its cell, in the order in which they are given."""
+def tensors(state: State, differences: list[comparison.Difference], title: str, placed: bool = False) -> None:
+    """Tensors with their largest |Δ| and its cell, as given; `placed` says which of two models has them."""
     st.dataframe(
         {
             "name": [each.name for each in differences],
             "shape": [each.shape for each in differences],
             **({"place": [state.say(f"switched_in_{each.place}") for each in differences]}
-               if change == SWITCHED else {}),
+               if placed else {}),
             "largest": [each.largest for each in differences],
             "where": [each.where for each in differences],
         },
@@ -57,5 +55,5 @@ def tensors(state: State, differences: list[comparison.Difference], change: str)
             "largest": st.column_config.NumberColumn(state.say("switched_largest"), format="%.4g"),
             "where": st.column_config.TextColumn(state.say("switched_where"), width="large"),
         },
-        height=TABLE_HEIGHT, placeholder="", key=f"{change}_tensors", alt=state.say(f"{change}_tensors"),
+        height=TABLE_HEIGHT, placeholder="", key=title, alt=state.say(title),
     )

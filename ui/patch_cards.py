@@ -11,7 +11,7 @@ import streamlit as st
 from engine import GlassboxError, Trace
 from engine.patching import KINDS
 from engine.sampling import leading
-from ui import naming, patch_charts, patching, token_choice
+from ui import naming, pairs, patch_charts, patching, token_choice
 from ui.controls import CONTROLS
 from ui.markup import Markup, fill, join, tag
 from ui.patching import Place, Setting
@@ -48,7 +48,7 @@ def panel(state: State) -> None:
 def _other(state: State) -> None:
     """The field of the other sentence; emptied, it has the lesson's own again."""
     key, most = f"other_{state.choices.language}_{state.choices.preset}", int(CONTROLS["other"].high)
-    st.session_state[key] = patching.other_text(state)
+    st.session_state[key] = pairs.text(state)
     st.text_input(
         state.say("patch_other"), key=key, max_chars=most, help=state.say("patch_other_help"),
         on_change=lambda: current().set_control("other", st.session_state[key][:most]),
@@ -61,7 +61,7 @@ def _swap() -> None:
     tokenizer = state.model.tokenizer
     assert tokenizer is not None
     try:
-        ids = patching.other(state)
+        ids = pairs.other(state)
     except GlassboxError:
         return  # the page says already what is wrong with it
     state.set_control("other", tokenizer.decode(list(state.ids)))

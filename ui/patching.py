@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
-from engine import Edit, InputError, Trace, patching, presets
+from engine import Edit, Trace, patching
 from engine.patching import KINDS
 from engine.programs.question import Question
-from ui import runs
+from ui import pairs, runs
 from ui.state import State
 from ui.switches import Switches
 
-LESSON = "patch"
 # effects that are kept for all readers: a number each
 MOST_EFFECTS = 8192
 
@@ -49,7 +48,7 @@ class Setting:
         return self._run(self.other)
 
     def _run(self, ids: tuple[int, ...]) -> Trace:
-        return runs.baseline(self.preset, self.seed, self.switches, ids, LESSON, self.question)
+        return runs.baseline(self.preset, self.seed, self.switches, ids, pairs.LESSON, self.question)
 
     @property
     def layers(self) -> range:
@@ -84,37 +83,9 @@ def setting(state: State) -> Setting:
     """What the reader has set. Raises `InputError` for an other sentence that does not fit."""
     choices, kind = state.choices, str(state.control("carried"))
     return Setting(
-        choices.preset, choices.seed, choices.switches, state.ids, other(state), state.question, kind,
+        choices.preset, choices.seed, choices.switches, state.ids, pairs.other(state), state.question, kind,
         min(choices.head, state.model.config.heads - 1) if kind == KINDS[-1] else 0,
     )
-
-
-def other(state: State) -> tuple[int, ...]:
-    """The ids of the other sentence.
-
-    Raises `InputError` for one that the model cannot read, or of another length than this sentence.
-    """
-    ids = runs.read_sentence(state.model, other_text(state))
-    if len(ids) != len(state.ids):
-        raise InputError("other_length", f"{len(ids)} tokens beside {len(state.ids)}",
-                         count=len(ids), own=len(state.ids))
-    return ids
-
-
-def other_text(state: State) -> str:
-    """The other sentence as the reader typed it, or the one that the lesson proposes."""
-    return str(state.control("other")) or proposed(state)
-
-
-def proposed(state: State) -> str:
-    """The preset's other sentence where it has as many tokens; else this one with another word in front."""
-    tokenizer, own = state.model.tokenizer, presets.OTHERS.get(state.choices.preset)
-    assert tokenizer is not None
-    ids = () if own is None else tuple(tokenizer.encode(own))
-    if len(ids) == len(state.ids) and ids != state.ids:
-        return tokenizer.decode(list(ids))
-    first = next(token for token in tokenizer.words if token != state.ids[0])
-    return tokenizer.decode([first, *state.ids[1:]])
 
 
 def chosen(state: State, now: Setting) -> Place:

@@ -15,7 +15,8 @@ from ui import runs, text
 
 PARTS = ("problem", "idea", "structure", "example", "try")
 _PLACE = re.compile(r"\{\{([^{}|]+?)(?:\|(short|precise|percent))?\}\}")
-_WHOSE = re.compile(r"(?:([a-z]+):)?(.+)")
+_WHOSE = re.compile(r"(?:([a-z]+[0-9]*):)?(.+)")
+_STEP = re.compile(r"step([0-9]+)")
 _BLOCK = re.compile(r"^\[(\w+)\]$", re.MULTILINE)
 _TENSOR = re.compile(r"^([\w.]+?)(?:\[([\d:,]*)\])?$")
 
@@ -73,12 +74,16 @@ def _source(lesson: str, language: str) -> tuple[dict[str, str], str]:
 def fill(markdown: str, trace: Trace, language: str) -> str:
     """Put numbers in the places `{{name[index]|format}}`.
 
-    `{{today:name[index]}}` is of another preset's trace, `{{other:name[index]}}` of the other sentence's.
+    `{{today:name[index]}}` is of another preset's trace, `{{other:name[index]}}` of the other sentence's,
+    `{{step100:name[index]}}` of the same one after a hundred steps of training.
     """
     def number(match: re.Match[str]) -> str:
         whose, place = _WHOSE.fullmatch(match[1].strip()).groups()  # type: ignore[union-attr]
         if whose == "other":
             return _number(runs.beside(trace), place, match[2], language)
+        trained = _STEP.fullmatch(whose or "")
+        if trained:
+            return _number(runs.later(trace, int(trained[1])), place, match[2], language)
         return _number(runs.article(whose) if whose else trace, place, match[2], language)
     return _PLACE.sub(number, markdown)
 

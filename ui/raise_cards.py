@@ -92,7 +92,8 @@ def _search(state: State) -> None:
     with st.container(horizontal=True, key="raise_find"):
         for place, now in enumerate(_outcomes(state)):
             st.button(
-                state.say("raise_find", token=token_choice.label(state, now.token)), disabled=now.leads, type="primary",
+                state.say("raise_find", token=token_choice.label(state, now.token)), disabled=now.leads,
+                type="secondary" if now.leads else "primary",
                 key=f"raise_find_{place}_{state.choices.language}", on_click=_find, args=(now.token,),
             )
     asked = state.sought

@@ -24,8 +24,9 @@ def report(state: State) -> None:
     before = without(state)
     with st.container(key="card_removed"):
         st.markdown(f"##### {state.say('removed_prediction')}")
-        outcome_tables.prediction(state, comparison.outcomes(state, before), outcome_tables.REMOVED)
+        outcome_tables.prediction(state, comparison.outcomes(state, before), "removed_prediction",
+                                  ("removed_before", "removed_after"))
         changed = [each for each in comparison.differences(state, before) if each.where is not None]
         st.markdown(f"##### {state.say('removed_tensors')}")
         st.caption(state.say("removed_tensors_note"))
-        outcome_tables.tensors(state, changed, outcome_tables.REMOVED)
+        outcome_tables.tensors(state, changed, "removed_tensors")

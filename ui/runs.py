@@ -8,12 +8,14 @@ from functools import lru_cache
 import numpy as np
 
 from engine import InputError, Model, Trace, presets, programs, run
+from engine.course import Course
 from engine.edits import Carried, Edit, by_slot
 from engine.plan import Plan
 from engine.programs.question import Question
 from engine.sampling import leading
-from engine.trace import check_length, forward_plan, read_ids
-from engine.training import random_model
+from engine.trace import Circumstances, check_length, forward_plan, read_ids
+from engine.training import Setting, random_model
+from engine.types import Array
 from engine.variants import variant
 from formats.edits import MOST_TOKENS
 from ui.switches import Switches
@@ -71,19 +73,22 @@ def targets(preset: str, seed: int, ids: tuple[int, ...], target: int = -1) -> t
 
 @lru_cache(maxsize=256)
 def asked(preset: str, seed: int, switches: Switches, ids: tuple[int, ...], token: int = -1, rival: int = -1,
-          position: int = -1) -> Question:
+          position: int = -1, beside: tuple[int, ...] = ()) -> Question:
     """The tokens that a lesson asks about; −1, or an id that there is none of, leaves the choice to the unedited model.
 
     Its choice is the token that leads at the position, and for the rival the best of the others; a token that
-    the preset names beside others is held against the next of these.
+    the preset names beside others is held against the next of these. Where a lesson has a sentence `beside` this
+    one that leads to another token, that is the rival.
     """
-    row = _baseline(preset, seed, switches, ids, programs.of("overview"))["logits"].row(0, position % len(ids))
+    def logits(of: tuple[int, ...]) -> Array:
+        return _baseline(preset, seed, switches, of, programs.of("overview"))["logits"].row(0, position % len(of))
+    row = logits(ids)
     best = leading(row, 2)
     chosen = token if 0 <= token < len(row) else best[0]
     if 0 <= rival < len(row) and rival != chosen:
         return Question(chosen, rival)
-    named = presets.CANDIDATES[preset]
-    others = (other for other in (*(named if chosen in named else ()), *best) if other != chosen)
+    named, theirs = presets.CANDIDATES[preset], leading(logits(beside), 1) if beside else []
+    others = (other for other in (*theirs, *(named if chosen in named else ()), *best) if other != chosen)
     return Question(chosen, next(others, chosen))
 
 
@@ -137,6 +142,20 @@ def beside(example: Trace) -> Trace:
     """The run on the other sentence of a preset, beside the one on its own, with what the lesson adds there."""
     preset = next(name for name in presets.NAMES if presets.load(name) is example.model)
     return run(example.model, presets.OTHERS[preset], program=example.circumstances.program)
+
+
+def later(example: Trace, steps: int) -> Trace:
+    """An example's run after so many steps of training, as its lesson's page makes them where nothing was changed."""
+    return _later(example.model, tuple(example.ids[0].tolist()), example.circumstances, steps)
+
+
+@lru_cache(maxsize=8)
+def _later(of: Model, ids: tuple[int, ...], around: Circumstances, steps: int) -> Trace:
+    assert around.targets is not None
+    course = Course(of, [list(ids)], around.targets, Setting(clips=True))
+    course.advance(steps)
+    there = course.at(steps)
+    return run(there.model, [list(ids)], targets=around.targets, program=around.program, moments=there.moments)
 
 
 def sizes(trace: Trace) -> dict[str, int]:

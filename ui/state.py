@@ -11,7 +11,7 @@ from engine import Edit, EditError, Model, Trace, presets, programs, run
 from engine.edits import among
 from engine.programs.question import Question
 from formats.edits import MOST_EDITS
-from ui import controls, courses, generation, hiding, runs, stepping
+from ui import controls, courses, generation, hiding, pairs, runs, stepping
 from ui.controls import CONTROLS, PLACED, Controls
 from ui.quests import Quest
 from ui.switches import Switches, settled
@@ -146,7 +146,8 @@ class State:
         choices = self.choices
         place = (choices.preset, choices.seed, choices.switches)
         token, rival = int(self.control("token")), int(self.control("rival"))
-        return runs.asked(*place, runs.prompt(*place, choices.text), token, rival, self.position)
+        own = runs.prompt(*place, choices.text)
+        return runs.asked(*place, own, token, rival, self.position, pairs.beside(self))
 
     @property
     def target(self) -> int:

@@ -45,7 +45,7 @@ def row(state: State) -> int:
 
 
 def usual_row(state: State) -> int:
-    """The row that tells most: of the head the target's, of an embedding the last token's, else the longest gradient's."""
+    """The row that tells most: the target's in the head, the last token's in an embedding, else by its gradient."""
     name = parameter(state)
     config, targets = state.model.config, state.baseline.circumstances.targets
     assert targets is not None

@@ -1,4 +1,4 @@
-"""The tables of an optimizer's step: one row of a parameter, from the gradient to its new value, a line for each stage."""
+"""The tables of an optimizer's step: one row of a parameter from the gradient to its new value, a line a stage."""
 
 from __future__ import annotations
 

@@ -78,10 +78,12 @@ def report(state: State) -> None:
             return
         before = comparison.unswitched(state)
         st.markdown(f"##### {state.say('switched_prediction')}")
-        outcome_tables.prediction(state, comparison.outcomes(state, before), outcome_tables.SWITCHED)
+        outcome_tables.prediction(state, comparison.outcomes(state, before), "switched_prediction",
+                                  ("switched_before", "switched_after"))
         st.markdown(f"##### {state.say('switched_tensors')}")
         st.caption(state.say("switched_tensors_note"))
-        outcome_tables.tensors(state, _largest_first(comparison.differences(state, before)), outcome_tables.SWITCHED)
+        outcome_tables.tensors(state, _largest_first(comparison.differences(state, before)), "switched_tensors",
+                               placed=True)
 
 
 def _largest_first(differences: list[comparison.Difference]) -> list[comparison.Difference]:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from engine import presets
 from engine.sampling import leading
-from ui import naming, runs
+from ui import naming, pairs, runs
 from ui.controls import PLACED
 from ui.state import State, current
 from ui.switches import Switches
@@ -73,7 +73,7 @@ def _tokens(state: State, name: str) -> dict[int, str]:
     choices = state.choices
     asked = state.control("token") if name == "rival" else -1
     place = (choices.preset, choices.seed, choices.switches)
-    usual = runs.asked(*place, state.ids, int(asked), position=state.position)
+    usual = runs.asked(*place, state.ids, int(asked), position=state.position, beside=pairs.beside(state))
     own = usual.rival if name == "rival" else usual.token
     size, now = state.model.config.vocab_size, int(state.control(name))
     near = [

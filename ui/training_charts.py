@@ -16,9 +16,8 @@ HEIGHT = 330
 
 
 def curves(state: State) -> dict[str, Any]:
-    """Loss against the left axis and probability against the right, up to the last step; the one looked at is marked."""
-    course, now = courses.course(state), courses.step(state)
-    end = min(courses.trained(state), course.reached)
+    """Loss on the left axis and probability on the right, up to the last step; the one that is looked at is marked."""
+    course, (end, now) = courses.course(state), courses.picture(state)
     token = html.escape(naming.token_label(state.model, target_choice.chosen(state)))
     losses, chances = course.losses[:end + 1], course.chances[:end + 1]
     width, uniform = max(end, FEWEST_STEPS), log(state.model.config.vocab_size)
@@ -36,7 +35,7 @@ def curves(state: State) -> dict[str, Any]:
         xaxis={"title": state.say("chart_training_step"), "range": [0, width]},
         yaxis={"title": state.say("chart_training_loss"), "rangemode": "tozero"},
         yaxis2={"title": probability, "overlaying": "y", "side": "right", "range": [0, 1.02], "tickformat": ".0%",
-                "showgrid": False},
+                "dtick": 0.25, "showgrid": False},
         shapes=[{"type": "line", "x0": now, "x1": now, "yref": "paper", "y0": 0, "y1": 1,
                  "line": {"color": GREY, "width": 1}}],
     )

@@ -251,7 +251,7 @@ class Board {
     this.listeners.abort();
     this.presentation.observer.disconnect();
     this.outbox.close();
-    this.portions.draw(false);
+    this.portions.draw(null);
     this.root.remove();
     this.strip?.root.remove();
   }

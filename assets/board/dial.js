@@ -1,7 +1,5 @@
 // A slider for a control of the lesson, and the pace at which a computation that takes long goes on.
 
-const PORTION_PAUSE_MILLISECONDS = 80;
-
 /** A labelled slider over whole numbers from 0; how far it goes comes with the live data. */
 function buildDial(board, { control, label: words }) {
   const label = element("label", "gb-control gb-dial");
@@ -29,15 +27,15 @@ function buildDial(board, { control, label: words }) {
   return label;
 }
 
-/** While Python says that there is more to do, asks for the next portion after each answer; nobody waits meanwhile. */
+/** While Python says that there is more to do, asks for it so many milliseconds after each answer; nobody waits. */
 class Portions {
   constructor(board) {
     this.board = board;
   }
 
-  draw(hasMore) {
+  draw(pause) {
     clearTimeout(this.timer);
-    if (hasMore) this.timer = setTimeout(() => this.ask(), PORTION_PAUSE_MILLISECONDS);
+    if (pause) this.timer = setTimeout(() => this.ask(), pause);
   }
 
   ask() {

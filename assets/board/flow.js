@@ -10,18 +10,16 @@ function buildSection(board, { title, note, items }) {
   if (note) section.append(element("p", "gb-note", note));
   const row = element("div", "gb-items");
   let joining = [];
-  let binds = false;
   for (const item of items) {
     if (item.type === "op") {
       joining.push(element("span", item.text === "→" ? "gb-op gb-arrow" : "gb-op", item.text));
-      binds = Boolean(item.binds);
       continue;
     }
-    // A joining word never ends a line: it wraps together with what it leads to, and what it is bound to.
-    const step = (binds && row.lastElementChild) || element("div", `gb-item gb-item-${item.type}`);
+    if (item.starts_row) row.append(element("span", "gb-row-start"));
+    // A joining word never ends a line: it wraps together with what it leads to.
+    const step = element("div", `gb-item gb-item-${item.type}`);
     step.append(...joining, buildItem(board, item));
     joining = [];
-    binds = false;
     row.append(step);
   }
   row.append(...joining);

@@ -34,7 +34,7 @@ function buildRankingRow(board, { label, layer, head, logit, lead, probability }
   const line = element("tr");
   const name = element("th", "", label);
   name.scope = "row";
-  line.append(name, element("td", "gb-ranking-logit"), element("td", "", formatDelta(numberFromWire(lead))), element("td", "", `${before} → ${probability}`));
+  line.append(name, element("td"), element("td", "", formatDelta(numberFromWire(lead))), element("td", "", `${before} → ${probability}`));
   const moved = numberFromWire(logit);
   line.children[1].append(buildBar(moved, largest), element("span", "", formatDelta(moved)));
   // on a phone, where there is no room for a line of headers

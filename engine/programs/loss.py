@@ -10,7 +10,6 @@ from engine.config import ModelConfig
 from engine.loss import cross_entropy
 from engine.plan import Scope
 
-
 # points of the curve −ln p, close together where it is steep
 LEAST, POINTS = 1e-4, 121
 # no vocabulary is that large

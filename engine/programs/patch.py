@@ -11,9 +11,10 @@ from engine.programs.walkthrough import last_position
 def program(scope: Scope, config: ModelConfig, question: Question) -> None:
     """difference[b] = logits[b,T−1,token] − logits[b,T−1,rival], [B]. Source: Heimersheim and Nanda 2024."""
     inside, apply = scope.at("patch"), scope.builder.apply
-    logits = last_position(scope.find("logits"))
+    logits = scope.find("logits")
+    # of a large vocabulary nothing longer than a row of logits is made
     token, rival = (
-        inside.record(name, apply("take", logits, axis="vocabulary", index=index))
+        inside.record(name, last_position(apply("take", logits, axis="vocabulary", index=index)))
         for name, index in (("token_logit", question.token), ("rival_logit", question.rival))
     )
     inside.record("difference", token - rival)

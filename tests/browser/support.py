@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from urllib.request import urlopen
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, TimeoutError
 
+from engine.edits import Given
 from formats import edits as edit_links
 
 ROOT = Path(__file__).parents[2]
@@ -191,14 +192,14 @@ class Reader:
         return {key: values[-1] for key, values in parse_qs(urlsplit(self.page.url).query).items()}
 
     @property
-    def edits(self) -> dict[str, float]:
+    def edits(self) -> dict[str, Given]:
         """Reference → value of the edits in the address bar."""
         return {
             f"{edit.name}[{','.join(map(str, edit.index))}]": edit.value
             for edit in edit_links.decode(self.query.get("edits", ""))
         }
 
-    def wait_for_edits(self, edits: dict[str, float]) -> None:
+    def wait_for_edits(self, edits: Mapping[str, Given]) -> None:
         """Wait until the address bar, which follows after a short pause, holds exactly these edits."""
         self._poll(lambda: self.edits == edits)
         assert self.edits == edits

@@ -27,21 +27,21 @@ def test_the_parts_of_a_logit(reader: Reader) -> None:
     assert reader.number("wrote.token.sum[0,2]") == reader.number("logits[0,2,90]")
     assert reader.number("wrote.rival.sum[0,2]") == pytest.approx(reader.number("logits[0,2,91]"), abs=1e-12)
     reader.choose("Token that is asked about", "volcano · 92", "volcano")
-    reader.choose("At which position", "0: Cats")
-    reader.wait_for_query({**reader.query(), "token": "92", "position": "0"})
-    reader.wait_until_drawn("wrote.token.sum[0,0]")
-    assert_adds_up(reader, 0)
-    assert reader.number("wrote.token.sum[0,0]") == 0
+    reader.choose("At which position", "1: sit")
+    reader.wait_for_query({**reader.query, "token": "92", "position": "1"})
+    reader.wait_until_drawn("wrote.token.sum[0,1]")
+    assert_adds_up(reader, 1)
+    assert reader.number("wrote.token.sum[0,1]") == 0
     # what is put into the values of a head is the head's; undo leaves the question alone
-    reference = "layers.0.wrote.rival.sources[0,0,0,0]"
+    reference = "layers.0.wrote.rival.sources[0,0,1,1]"
     before = reader.number(reference)
-    reader.edit("layers.0.attention.weights[0,0,0,0]", 0.25)
+    reader.edit("layers.0.attention.weights[0,0,1,1]", 0.25)
     reader.wait_for_change(reference, before)
     reader.wait_until_answered()
-    assert_adds_up(reader, 0)
+    assert_adds_up(reader, 1)
     reader.in_strip(".gb-strip-history button").first.click()
     reader.wait_for_number(reference, before)
-    assert reader.query()["token"] == "92"
+    assert reader.query["token"] == "92"
 
 
 def test_ranks_from_stage_to_stage(reader: Reader) -> None:

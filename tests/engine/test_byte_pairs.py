@@ -140,6 +140,7 @@ def test_a_step_without_pairs_has_no_next() -> None:
     ("Cats sit on", [34, 1381, 1650, 319]), ("Cats sit on mats", [34, 1381, 1650, 319, 46054]),
     ("red fox and red fox", [445, 21831, 290, 2266, 21831]),
     ("volcano chairs then they", [10396, 35490, 18791, 788, 484]),
+    ("foxes hide under bushes .", [12792, 274, 7808, 739, 37413, 764]), ("tom has a kite", [39532, 468, 257, 479, 578]),
 ])
 def test_gpt2_s_own_tokens(text: str, ids: list[int]) -> None:
     encoded = [token for chunk in gpt2_tokens.encode_words(text) for token in chunk]

@@ -232,3 +232,43 @@ class TestOffers:
 def test_the_branches_are_those_of_a_layer() -> None:
     trace = run(built(), IDS)
     assert all(f"layers.0.{branch}.output" in trace for branch in BRANCHES)
+
+
+class TestTheCopyMachine:
+    """What the lessons say of it, with the weights as they are committed."""
+
+    SENTENCE, NEXT = "planetplan", "e"
+
+    def probability(self, *parts: tuple[Part, Given]) -> float:
+        model = presets.load("copy_machine")
+        assert model.tokenizer is not None
+        edits = [edit for part, value in parts for edit in removal(part, model.config, value)]
+        trace = run(model, self.SENTENCE, edits=edits)
+        (token,) = model.tokenizer.encode(self.NEXT)
+        return float(trace["probabilities"].data[0, -1, token])
+
+    def test_three_heads_carry_the_copying(self) -> None:
+        before = self.probability()
+        assert before > 0.95
+        for value in (0.0, Mean()):
+            for head in (Head(0, 1), Head(1, 0), Head(1, 1)):
+                assert self.probability((head, value)) < before / 2, (head, value)
+            assert self.probability((Head(0, 0), value)) > before - 0.01
+
+    def test_an_edge_moves_the_weight_elsewhere(self) -> None:
+        model = presets.load("copy_machine")
+        edge = Edge(1, 1, 9, 4)
+        trace, plain = (run(model, self.SENTENCE, edits=edits) for edits in (removal(edge, model.config, -inf), ()))
+        before, after = (each["layers.1.attention.weights"].data[0, 1, 9] for each in (plain, trace))
+        assert before[4] > 0.9
+        assert after[4] == 0
+        assert after.sum() == pytest.approx(1.0)
+
+    def test_the_layer_behind_changes_though_nobody_touched_it(self) -> None:
+        model = presets.load("copy_machine")
+        edits = removal(Head(0, 1), model.config, 0.0)
+        before, after = (
+            run(model, self.SENTENCE, edits=each)["layers.1.attention.weights"].data[0, :, 9, 4] for each in ((), edits)
+        )
+        assert (before > 0.9).all()
+        assert (after < 0.5).all()

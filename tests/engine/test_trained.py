@@ -216,7 +216,8 @@ def test_a_head_goes_back_to_the_subject_past_the_nearer_noun() -> None:
 
 def test_it_recalls_who_has_what() -> None:
     questions, trace = owners()
-    right = [winners(trace)[row][place] == answer for (row, place, _), answer in questions]
+    found = winners(trace)
+    right = [found[row][place] == answer for (row, place, _), answer in questions]
     assert np.mean(right) >= 0.99
 
 

@@ -27,7 +27,7 @@ from make_reference import (
 PRESETS = Path(__file__).parent.parent.parent / "assets" / "presets"
 NAMES = ("copy_machine", "little_world")
 ID_SEED = 20250110
-ROWS, LENGTH = 2, 32
+ROWS, LENGTH = 1, 32
 FIELDS = tuple(Config.__dataclass_fields__)
 STORED = ("layers.0.attention.weights", "layers.1.attention.weights", "layers.1.output", "logits")
 

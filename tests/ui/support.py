@@ -29,6 +29,8 @@ Cell = tuple[str, tuple[int, ...]]
 SENTENCES = {
     "cats": ("on", "Cats sit on", "Cats sit on Cats sit on on", " ".join(["Cats sit on on"] * 8)),
     "today": ("真", "今天天气真", "天天今真天 50256", "今天天气真好棒差" * 4),
+    "copy_machine": ("q", "planetplan", "planetplan 7", "abcdefgh" * 4),
+    "little_world": ("cats", "the cat with the dogs", "tom has a ball . tom likes the", " ".join(["la lo hey ho"] * 8)),
     "scratch": ("fox", "red fox red", "red fox and red fox red red", " ".join(["red fox and red"] * 8)),
 }
 

@@ -34,7 +34,9 @@ Q, WQ = "layers.0.attention.q", "layers.0.attention.Wq"
 MASKED, WEIGHTS = "layers.0.attention.masked_scores", "layers.0.attention.weights"
 
 # what the signs of a formula mean, in Python
-SIGNS = str.maketrans({"×": "*", "÷": "/", "−": "-", "²": "**2", "³": "**3", "√": "sqrt", "π": "pi", "≥": ">=", "^": "**"})
+SIGNS = str.maketrans({
+    "×": "*", "÷": "/", "−": "-", "²": "**2", "³": "**3", "^": "**", "√": "sqrt", "π": "pi", "≥": ">=",
+})
 FUNCTIONS = {
     "sqrt": math.sqrt, "exp": math.exp, "cos": math.cos, "sin": math.sin, "tanh": math.tanh, "erf": math.erf,
     "pi": math.pi, "max": lambda *values: max(values),
@@ -452,12 +454,12 @@ def test_words_with_places_have_them_filled_in() -> None:
         }
         assert {key: names for key, names in places.items() if names} == {
             "explain_lookup": {"id"}, "explain_rows": {"row"}, "explain_rows_position": {"row"},
-            "explain_override_carried": {"text"},
+            "explain_override_carried": {"text"}, "explain_leader": {"count"}, "explain_rank": {"above", "count"},
             "explain_soft_cap": {"cap"}, "explain_omitted": {"shown", "rest"},
             "explain_order": {"rank", "count"}, "explain_sum_from": {"first"}, "explain_draw": {"u", "rank"},
             "explain_count": {"draws", "times"},
             "explain_gradient": {"name", "goal"}, "explain_gradient_start": {"goal"},
-            **{f"explain_gradient_{end}": {"name", "consumers"} for end in ("one", "many")},
+            "explain_gradient_one": {"name", "consumers"}, "explain_gradient_many": {"name"},
             **{f"explain_keep_top_k_{end}": {"rank", "k"} for end in ("kept", "cut")},
             **{f"explain_keep_top_p_{end}": {"mass", "p"} for end in ("kept", "cut")},
         }

@@ -100,7 +100,9 @@ def test_an_edit_sends_little(lesson: str, preset: str) -> None:
     send(state, "select", tensor="layers.0.attention.q", index=[0, 0, 1], trail="start")
     data = alive(lesson, state)
     assert data["explanation"]
-    assert len(strictly(data).encode()) < LIVE_BYTES[preset]
+    # an edit moves every gradient, and these boards have all of them, or a layer's
+    most = {"backward": 4, "raise_logit": 2}.get(lesson, 1) * LIVE_BYTES[preset]
+    assert len(strictly(data).encode()) < most
 
 
 @EVERY_LESSON

@@ -13,13 +13,13 @@ from streamlit.testing.v1 import AppTest
 from engine import Carried, Edit, InputError, presets, run
 from engine.patching import KINDS
 from tests.ui.support import EVERY_PRESET, alive, edit, framed, items, opened, reader, send, state_of, strictly
-from ui import patch_cards, patch_charts, patching
+from ui import naming, pairs, patch_cards, patch_charts, patching
 from ui.address import address, open_address
 from ui.patch_charts import MIDDLE, SCALES, Shades, luminance
 from ui.state import State
 from ui.text import LANGUAGES, explain_error
 
-LESSON = patching.LESSON
+LESSON = pairs.LESSON
 # mats − chairs in *Cats sit on* and in *Cats on on*
 HERE, THERE = 0.9984, 1.0725
 
@@ -39,7 +39,7 @@ def difference(state: State, ids: tuple[int, ...], *edits: Edit) -> float:
 @EVERY_PRESET
 def test_the_proposed_sentence_fits(preset: str) -> None:
     state = on_patch(preset=preset)
-    assert patching.other_text(state) == presets.OTHERS[preset]
+    assert pairs.text(state) == presets.OTHERS[preset]
     now = patching.setting(state)
     assert len(now.differing) == 1
     here, there = now.ends
@@ -50,7 +50,7 @@ def test_the_proposed_sentence_fits(preset: str) -> None:
 @pytest.mark.parametrize("text", ["on", "Cats on on", "Cats sit on Cats sit on", " ".join(["sit"] * 32)])
 def test_a_sentence_is_proposed_for_any_other(text: str) -> None:
     state = on_patch(text=text)
-    other = patching.other(state)
+    other = pairs.other(state)
     assert len(other) == len(state.ids)
     assert other != state.ids
 
@@ -68,7 +68,7 @@ def test_a_wrong_sentence_stays_and_is_explained(typed: str, code: str, language
         patching.setting(state)
     assert caught.value.code == code
     assert explain_error(language, caught.value)
-    assert patching.other_text(state) == typed
+    assert pairs.text(state) == typed
     assert len(state.edits) == 1
     again = open_address(dict(parse_qsl(address(state)[1:])), None)
     assert again.message is None
@@ -79,7 +79,7 @@ def test_other_lengths_are_explained_by_their_positions() -> None:
     state = on_patch()
     state.set_control("other", "Cats sit on on")
     with pytest.raises(InputError) as caught:
-        patching.other(state)
+        pairs.other(state)
     assert "has 4 tokens and yours 3" in explain_error("en", caught.value)
     assert "same position" in explain_error("en", caught.value)
 
@@ -102,6 +102,22 @@ def test_the_place_stays_inside() -> None:
     state.set_control("carried_layer", 0)
     state.set_control("carried", "mlp")
     assert patching.chosen(state, patching.setting(state)) == (1, 1)
+
+
+def test_the_rival_is_what_the_other_sentence_leads_to() -> None:
+    """Unless the reader says otherwise, or both lead to the same token: then as on other pages."""
+    state = on_patch(preset="copy_machine")
+    assert [naming.token_label(state.model, token) for token in (state.question.token, state.question.rival)] == [
+        "e", "i"
+    ]
+    assert reader("wrote", preset="copy_machine").question.rival != state.question.rival
+    assert on_patch().question == reader("wrote").question
+    state.set_control("other", "planetplan")
+    assert state.question == reader("wrote", preset="copy_machine").question
+    state.set_control("other", "short")
+    assert state.question == reader("wrote", preset="copy_machine").question
+    state.set_control("rival", 3)
+    assert state.question.rival == 3
 
 
 # ---- effects
@@ -324,7 +340,7 @@ def test_sentences_are_swapped() -> None:
     app.button(key="patch_swap_en").click().run()
     again(app)
     state = state_of(app)
-    assert (state.choices.text, patching.other_text(state)) == ("Cats on on", "Cats sit on")
+    assert (state.choices.text, pairs.text(state)) == ("Cats on on", "Cats sit on")
     assert f"{THERE} {HERE} {THERE}" in re.sub(" +", " ", words(app))
 
 

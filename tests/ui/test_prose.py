@@ -59,12 +59,15 @@ ARTICLE: dict[str, list[str]] = {
     # the article's figures for `mats`, the head that reads `Cats`, and the gap to `chairs`
     "lens": ["0.96"], "wrote": ["0.9073", "0.1571", "0.5376", "4.2670", "0.9984"],
     # mats and chairs in both sentences, and how far apart they are
+    "data": ["[12, 45, 78]", "[45, 78, 90]", "0.39", "0.96", "256"],
     "patch": ["0.9073", "0.8220", "−0.0911", "−0.2505", "0.9984", "1.0725"],
     # the whole system quotes what training and inference make of mats; the other, what the head reads
     "system": ["0.96", "0.2, 0.4, 0.1, 0.3", "0.01"],
     "raise_logit": ["0.9073", "−0.0911", "−0.0031, 0.9637, −0.0321, 1.7522"],
     # −ln of three probabilities, ln 256, and (p − 1) ÷ 3 of mats
     "loss": ["5.2490", "5.5452", "−0.3301"], "backward": ["0.3333", "−0.3301", "−0.1319"],
+    # no article's: what others have found, and what stands in the place of a score
+    "heads": ["Olsson", "induction head"], "remove": ["−∞"],
     "tokens": ["[ 今, 天, 天, 气, 真 ]", "1024", "2048", "3072", "4096", "0.1", "−0.2", "0.3", "−0.5"],
 }
 

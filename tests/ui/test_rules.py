@@ -18,7 +18,7 @@ def ids_of(trace: Trace) -> list[int]:
     return [int(token) for token in trace.ids[0]]
 
 
-def indices(entry: list[Any], out: tuple[int, ...], size: int, ids: list[int]) -> list[int]:
+def indices(entry: list[Any], out: tuple[int, ...], size: int, ids: list[int], targets: list[int]) -> list[int]:
     """One entry of a rule's map, read as the contract with the browser has it."""
     kind, *rest = entry
     match kind:
@@ -41,6 +41,8 @@ def indices(entry: list[Any], out: tuple[int, ...], size: int, ids: list[int]) -
             return [place] if 0 <= place < rest[2] else []
         case "ids":
             return [ids[out[1]]]
+        case "target":
+            return [targets[out[1]]]
         case "split":
             return [out[rest[0]] * rest[2] + out[rest[1]]]
         case "head":
@@ -67,7 +69,8 @@ def ruled(frame: Frame, ids: list[int], cell: Cell, known: dict[Cell, frozenset[
         for source in rules[cell[0]]["inputs"]:
             name, shape = source["tensor"], rules[source["tensor"]]["shape"]
             axes = [
-                indices(entry, cell[1], size, ids) for entry, size in zip(source["map"], shape, strict=True)
+                indices(entry, cell[1], size, ids, frame.data["targets"])
+                for entry, size in zip(source["map"], shape, strict=True)
             ]
             for index in product(*axes):
                 here = (name, index)

@@ -13,7 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from engine import byte_pairs
+from engine import byte_pairs, presets
 from formats.tokenizer_files import FileError
 from tests.ui.support import ROOT, is_chinese, opened, state_of
 from ui import token_cards
@@ -55,7 +55,7 @@ def press(app: AppTest, key: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("preset", ["cats", "today", "scratch"])
+@pytest.mark.parametrize("preset", presets.NAMES)
 def test_every_preset_in_both_languages(preset: str, language: str) -> None:
     app = lesson(lang=language, preset=preset)
     sentence = card(app, say(language, "tokens_sentence"))
@@ -72,6 +72,14 @@ def test_the_article_s_tokens_and_gpt2_s() -> None:
     assert drawn(sentence, "stave-byte")[:3] == ["e4", "bb", "8a"]
     assert drawn(sentence, "piece") == [*"今天天气真", "e4 bb", "8a", "天", "天", "e6 b0", "94", "e7 9c", "9f"]
     assert "8 tokens" in words(sentence)
+
+
+def test_letters_are_tokens_and_gpt2_s_are_left_out() -> None:
+    sentence = card(lesson(preset="copy_machine"), "The sentence of this model")
+    assert drawn(sentence, "piece") == list("planetplan")
+    assert "GPT-2" not in words(sentence)
+    sentence = card(lesson(preset="little_world"), "The sentence of this model")
+    assert drawn(sentence, "stave-id") == ["1", "20", "30", "24619", "1650", "319"]
 
 
 def test_ids_without_a_word_have_no_bytes_and_no_gpt2() -> None:
