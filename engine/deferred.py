@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.edits import Carried, Edit, Mean, indices_of, reached
+from engine.edits import Carried, Mean
 from engine.memory import ArrayCache
 from engine.operations import OPERATIONS
-from engine.overlays import fitting
 from engine.plan import Kernel, Node
+from engine.replacements import covered, replaced
 from engine.types import Array, Index
 
 if TYPE_CHECKING:
@@ -75,6 +75,9 @@ def number(recording: Recording, slot: int, index: Index, computed: bool = False
 
 def part(recording: Recording, slot: int, place: Index, computed: bool = False) -> Array:
     """A deferred tensor at one (batch, position), these axes kept with size 1; frozen."""
+    node = recording.plan.nodes[slot]
+    if node.operation == "kept":
+        return _gate(recording, node, place)
     key = (recording, slot, place, computed)
     return _PARTS.get(key, lambda: _part(recording, slot, place, computed))
 
@@ -83,20 +86,10 @@ def _part(recording: Recording, slot: int, place: Index, computed: bool) -> Arra
     node = recording.plan.nodes[slot]
     edits = () if computed else recording.changes.get(slot, ())
     if edits:
-        array = np.array(part(recording, slot, place, computed=True))
-        for edit in edits:
-            inside = _inside(edit, node, place)
-            if inside is None:
-                continue
-            match edit.value:
-                case Mean():
-                    array[inside] = _mean(recording, node, place)[inside]
-                case Carried(ids=ids):
-                    donor = recording.donors[ids]
-                    if _is_reached(node, donor, place):
-                        array[inside] = _donated(donor, node, place)[inside]
-                case number:
-                    array[inside] = fitting(edit.name, number, array.dtype)
+        array, _ = replaced(
+            recording.plan, node, part(recording, slot, place, computed=True), edits, recording.donors,
+            partial(_given, recording, node, place), _box(node, place),
+        )
     else:
         chosen = dict(zip(_row_axes(node), place, strict=True))
         inputs = [_input(recording, source, entries, chosen) for source, entries in
@@ -107,6 +100,15 @@ def _part(recording: Recording, slot: int, place: Index, computed: bool) -> Arra
             array = _at_place(np.asarray(kernel(*inputs)), node, place)
     array.flags.writeable = False
     return array
+
+
+def _given(recording: Recording, node: Node, place: Index, value: Mean | Carried) -> Array:
+    """What a mean, or the run that cells are carried from, has at one place; that run has one sentence."""
+    if isinstance(value, Mean):
+        return _mean(recording, node, place)
+    donor = recording.donors[value.ids]
+    there = (0 if node.axes[number] == "batch" else at for number, at in zip(_row_axes(node), place, strict=True))
+    return part(donor, donor.plan.names[str(node.name)], tuple(there))
 
 
 def _mean(recording: Recording, node: Node, place: Index) -> Array:
@@ -126,18 +128,16 @@ def _mean(recording: Recording, node: Node, place: Index) -> Array:
     return _PARTS.get((recording, node.slot, batch), make)
 
 
-def _is_reached(node: Node, donor: Recording, place: Index) -> bool:
-    """Whether the run that cells are carried from has that place."""
-    ends = reached(node, donor.plan)
-    return all(at < ends[number] for number, at in zip(_row_axes(node), place, strict=True))
-
-
-def _donated(donor: Recording, node: Node, place: Index) -> Array:
-    """The same place in the run that cells are carried from, which has one sentence."""
-    at = tuple(
-        0 if node.axes[number] == "batch" else entry for number, entry in zip(_row_axes(node), place, strict=True)
-    )
-    return part(donor, donor.plan.names[str(node.name)], at)
+def _gate(recording: Recording, node: Node, place: Index) -> Array:
+    """Where a tensor's gradient goes on upstream, at one place: 1, or 0 at the cells that an edit has set."""
+    source, box = recording.plan.nodes[node.attributes["of"]], _box(node, place)
+    edits = recording.changes.get(source.slot, ())
+    if not edits:
+        assert node.constant is not None
+        return node.constant[box]
+    gate = (~covered(recording.plan, source, edits, recording.donors, box)).astype(recording.dtype)
+    gate.flags.writeable = False
+    return gate
 
 
 def _at_place(array: Array, node: Node, place: Index) -> Array:
@@ -220,17 +220,3 @@ def _box(node: Node, place: Index) -> tuple[slice, ...]:
         slice(chosen[number], chosen[number] + 1) if number in chosen else slice(None)
         for number in range(len(node.axes))
     )
-
-
-def _inside(edit: Edit, node: Node, place: Index) -> tuple[int | slice, ...] | None:
-    """Where an edit falls in the part at a place; None where it does not."""
-    chosen = dict(zip(_row_axes(node), place, strict=True))
-    inside: list[int | slice] = []
-    for number, entry in enumerate(edit.index):
-        if number not in chosen:
-            inside.append(entry)
-            continue
-        if chosen[number] not in indices_of(entry, node.shape[number]):
-            return None
-        inside.append(slice(None))
-    return tuple(inside)

@@ -61,9 +61,9 @@ def gradient(trace: Trace, name: str, index: Sequence[int]) -> TensorMap:
 
 def kept(forward: Recording, node: Node) -> Array:
     """What of a tensor's gradient goes on upstream: 1, or 0 at the cells that an edit has set."""
-    override = forward.override(node.attributes["of"])
+    mask = forward.mask(node.attributes["of"])
     assert node.constant is not None
-    return node.constant if override is None else (~override.covered).astype(node.constant.dtype)
+    return node.constant if mask is None else (~mask).astype(node.constant.dtype)
 
 
 @lru_cache(maxsize=64)

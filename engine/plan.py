@@ -171,14 +171,15 @@ class Builder:
             (node.slot, node.kernel, node.inputs) for node in self.nodes
             if node.kernel is not None and node.slot not in left_out
         )
-        leaves = tuple(node.slot for node in self.nodes if node.kernel is None)
-        gates = tuple(node.slot for node in self.nodes if node.operation == "kept")
+        leaves = tuple(node.slot for node in self.nodes if node.kernel is None and node.slot not in left_out)
+        gates = tuple(slot for slot in leaves if self.nodes[slot].operation == "kept")
         return Plan(tuple(self.nodes), MappingProxyType(in_order), steps, leaves, left_out, gates)
 
     def _deferred(self) -> frozenset[int]:
         found: set[int] = set()
         for node in self.nodes:
-            if node.kernel is not None and (is_large(node) or not found.isdisjoint(node.inputs)):
+            made_of = (node.attributes["of"],) if node.operation == "kept" else node.inputs
+            if not found.isdisjoint(made_of) or (node.kernel is not None and is_large(node)):
                 found.add(node.slot)
         return frozenset(found)
 

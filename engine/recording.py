@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from engine import deferred
-from engine.edits import Carried, Edit, covers, reached
+from engine.edits import Edit
 from engine.errors import EditError
 from engine.plan import Node, Plan
 from engine.replacements import Donors, covered
@@ -64,7 +64,7 @@ class Recording:
         """The numbers [...] of a tensor [batch, position, ...] at one position."""
         if slot in self.plan.deferred:
             return np.asarray(deferred.part(self, slot, (batch, position))[0, 0])
-        return np.asarray(self.values[slot][batch, position])
+        return self.freeze(np.asarray(self.values[slot][batch, position]))
 
     def number(self, slot: int, index: Index, computed: bool = False) -> float:
         """One cell of a slot."""
@@ -80,9 +80,16 @@ class Recording:
         """What edits of a computed tensor replaced, if there are any."""
         if slot not in self.changes:
             return self.overrides.get(slot)
-        computed = self.data(slot, computed=True)
-        node = self.plan.nodes[slot]
-        return Override(computed, covered(self.plan, node, self.changes[slot], self.donors))
+        return Override(self.data(slot, computed=True), self._mask(slot))
+
+    def mask(self, slot: int) -> Array | None:
+        """Which cells of a computed tensor edits set, if there are any."""
+        if slot in self.changes:
+            return self._mask(slot)
+        return self.overrides[slot].covered if slot in self.overrides else None
+
+    def _mask(self, slot: int) -> Array:
+        return self.freeze(covered(self.plan, self.plan.nodes[slot], self.changes[slot], self.donors))
 
     def is_overridden(self, slot: int) -> bool:
         """Whether cells of a computed tensor have been set by hand."""
@@ -91,17 +98,9 @@ class Recording:
     def covers(self, slot: int, index: Index) -> bool:
         """Whether an edit of a computed tensor sets that cell."""
         if slot in self.changes:
-            return any(self._sets(edit, self.plan.nodes[slot], index) for edit in self.changes[slot])
+            box = tuple(slice(at, at + 1) for at in index)
+            return bool(covered(self.plan, self.plan.nodes[slot], self.changes[slot], self.donors, box).any())
         return slot in self.overrides and bool(self.overrides[slot].covered[index])
-
-    def _sets(self, edit: Edit, node: Node, index: Index) -> bool:
-        """Whether an edit covers the cell, and has a value for it."""
-        if not covers(edit, index, node.shape):
-            return False
-        if not isinstance(edit.value, Carried):
-            return True
-        ends = reached(node, self.donors[edit.value.ids].plan)
-        return all(place < end for place, end in zip(index, ends, strict=True))
 
     def shares(self, slot: int, other: Recording) -> bool:
         """Whether another run of the plan has the very same numbers there, so that nothing needs comparing."""
@@ -115,11 +114,13 @@ class Recording:
         """The deferred slots whose numbers are the same in both runs: made of the same, and edited alike."""
         found: set[int] = set()
         for slot in sorted(self.plan.deferred):
+            node = self.plan.nodes[slot]
             same = (
                 source in found if source in self.plan.deferred else self.values[source] is other.values[source]
-                for source in self.plan.nodes[slot].inputs
+                for source in node.inputs
             )
-            if self.changes.get(slot) == other.changes.get(slot) and all(same):
+            edited = node.attributes["of"] if node.operation == "kept" else slot
+            if self.changes.get(edited) == other.changes.get(edited) and all(same):
                 found.add(slot)
         return frozenset(found)
 

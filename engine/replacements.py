@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -18,47 +19,72 @@ if TYPE_CHECKING:
 
 # the unedited runs that cells are carried from, by their ids
 Donors = Mapping[tuple[int, ...], "Recording"]
+# what a mean or another run gives for a tensor, or for a box of it
+Given = Callable[[Mean | Carried], Array]
 
 
-def replaced(plan: Plan, node: Node, computed: Array, edits: Sequence[Edit], donors: Donors) -> Array:
-    """Return a copy of `computed` with the edits laid over it in order.
+def replaced(plan: Plan, node: Node, computed: Array, edits: Sequence[Edit], donors: Donors,
+             given: Given | None = None, box: tuple[slice, ...] = ()) -> tuple[Array, Array]:
+    """Return a copy of `computed` with the edits laid over it in order, and the mask of the cells that they set.
 
-    Raises `EditError` for a value that is finite but too large for the array's float32.
+    With a `box`, `computed` is that part of the tensor, axes kept, and `given` has the means and the other
+    runs' cells for it. Raises `EditError` for a value that is finite but too large for the array's float32.
     """
-    edited = np.array(computed)
+    edited, mask = np.array(computed), np.zeros(computed.shape, dtype=bool)
     for edit in edits:
+        cells = covered(plan, node, (edit,), donors, box)
+        mask |= cells
         if isinstance(edit.value, float):
-            edited[edit.index] = fitting(edit.name, edit.value, computed.dtype)
-            continue
-        cells = covered(plan, node, (edit,), donors)
-        given = np.broadcast_to(
-            mean_over_positions(computed, node.axes, _is_causal(plan)) if isinstance(edit.value, Mean)
-            else _carried(node, computed, donors[edit.value.ids]), computed.shape,
-        )
-        edited[cells] = given[cells]
-    return edited
+            edited[cells] = fitting(edit.name, edit.value, computed.dtype)
+        elif cells.any():
+            found = given(edit.value) if given else _of_whole(plan, node, computed, donors, edit.value)
+            edited[cells] = _laid_out(node, found, computed)[cells]
+    return edited, mask
 
 
-def covered(plan: Plan, node: Node, edits: Sequence[Edit], donors: Donors) -> Array:
-    """Which cells of a computed tensor the edits set: those that they name and have a value for."""
-    mask = np.zeros(node.shape, dtype=bool)
+def covered(plan: Plan, node: Node, edits: Sequence[Edit], donors: Donors, box: tuple[slice, ...] = ()) -> Array:
+    """Which cells of a computed tensor, or of a `box` of it, edits set: those they name and have a value for."""
+    parts = box or tuple(slice(size) for size in node.shape)
+    mask = np.zeros([len(range(size)[part]) for size, part in zip(node.shape, parts, strict=True)], dtype=bool)
     for edit in edits:
-        if isinstance(edit.value, float):
-            mask[edit.index] = True
-            continue
-        named = np.zeros(node.shape, dtype=bool)
-        named[edit.index] = True
-        mask |= named & _given(plan, node, edit, donors)
+        sides = (side[part] for side, part in zip(_sides(node, edit, donors), parts, strict=True))
+        named = reduce(np.logical_and.outer, sides, np.True_)
+        if isinstance(edit.value, Mean):
+            named = named & np.broadcast_to(_read(node.axes, node.shape, _is_causal(plan)), node.shape)[parts]
+        mask |= named
     return mask
 
 
-def _given(plan: Plan, node: Node, edit: Edit, donors: Donors) -> Array:
-    """For which cells a mean or another run has a value."""
-    if isinstance(edit.value, Carried):
-        there = np.zeros(node.shape, dtype=bool)
-        there[tuple(map(slice, reached(node, donors[edit.value.ids].plan)))] = True
-        return there
-    return _read(node.axes, node.shape, _is_causal(plan))
+def _sides(node: Node, edit: Edit, donors: Donors) -> list[Array]:
+    """Which places along each axis an edit names; of another run's cells, those that this run has."""
+    ends = reached(node, donors[edit.value.ids].plan) if isinstance(edit.value, Carried) else node.shape
+    named = (*edit.index, *[slice(None)] * (len(node.axes) - len(edit.index)))
+    sides = []
+    for part, size, end in zip(named, node.shape, ends, strict=True):
+        side = np.zeros(size, dtype=bool)
+        side[part] = True
+        side[end:] = False
+        sides.append(side)
+    return sides
+
+
+def _of_whole(plan: Plan, node: Node, computed: Array, donors: Donors, value: Mean | Carried) -> Array:
+    """What a mean or another run gives for all of a tensor."""
+    if isinstance(value, Mean):
+        return mean_over_positions(computed, node.axes, _is_causal(plan))
+    donor = donors[value.ids]
+    return donor.data(donor.plan.names[str(node.name)])
+
+
+def _laid_out(node: Node, given: Array, computed: Array) -> Array:
+    """The given cells in the shape of `computed`: cut where they reach further; one sentence serves all of a batch."""
+    laid = np.array(computed)
+    box = tuple(
+        slice(size if axis == "batch" or there == 1 else min(size, there))
+        for axis, size, there in zip(node.axes, computed.shape, given.shape, strict=True)
+    )
+    laid[box] = given[box]
+    return laid
 
 
 def _is_causal(plan: Plan) -> bool:
@@ -92,11 +118,3 @@ def _read(axes: Sequence[str], shape: Sequence[int], causal: bool) -> Array:
     read = np.tri(queries, keys, keys - queries, dtype=bool)
     others = tuple(number for number in range(len(axes)) if number not in (query, key))
     return np.expand_dims(read if query < key else read.T, others)
-
-
-def _carried(node: Node, computed: Array, donor: Recording) -> Array:
-    """The donor's cells where both runs have them; its one sentence serves every sentence of a batch."""
-    box = tuple(map(slice, reached(node, donor.plan)))
-    given = np.array(computed)
-    given[box] = donor.data(donor.plan.names[str(node.name)])[box]
-    return given

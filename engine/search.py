@@ -118,11 +118,10 @@ def smallest_edit(model: Model, inputs: Inputs, token: int, edits: Sequence[Edit
     """Search for the smallest change of one parameter cell that gives `token` the lead at the last position.
 
     The change comes on top of `edits`; those of tensors that a plain run does not have are left out.
-
     To first order a change Δ moves a lead by slope · Δ, so a cell needs gap / slope. The `CELLS` cells
-    of each parameter that need least are verified by runs, at most `RUNS` each: a bracket, then
-    secants. A cell without a slope is not tried. Source: Newton's method on a piecewise smooth gap.
-    Raises `InputError` and `EditError` as `run` does.
+    of each parameter that need least are verified by runs, some `RUNS` each: a bracket, then secants.
+    A cell without a slope is not tried. Raises `InputError` and `EditError` as `run` does. Source:
+    Dowell & Jarratt 1971, "A modified regula falsi method", for the secants.
     """
     around = run(model, inputs)
     plain = run(model, inputs, edits=among(edits, around), base=around)

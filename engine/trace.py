@@ -276,5 +276,6 @@ def _deferred(plan: Plan, changes: Mapping[int, tuple[Edit, ...]]) -> dict[int, 
 
 def _override(plan: Plan, slot: int, computed: Array, edits: tuple[Edit, ...],
               donors: Donors) -> tuple[Array, Override]:
-    array, node = np.asarray(computed), plan.nodes[slot]
-    return replaced(plan, node, array, edits, donors), Override(array, covered(plan, node, edits, donors))
+    array = np.asarray(computed)
+    edited, mask = replaced(plan, plan.nodes[slot], array, edits, donors)
+    return edited, Override(Recording.freeze(array), Recording.freeze(mask))

@@ -1,6 +1,6 @@
 """Train the presets `copy_machine` and `little_world` on pages of their grammars (`tools/grammars.py`).
 
-    python -m tools.train_models                     both
+    python -m tools.train_models                     both: three to four minutes of one free core
     python -m tools.train_models copy_machine        one of them
 
 Needs PyTorch, which nothing else in the project imports, and writes assets/presets/NAME.safetensors.

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from engine import programs
-from ui import courses, events, frame, generation, hiding, live, stepping, text
+from ui import courses, events, frame, generation, hiding, live, stations, stepping, text
 from ui.controls import PLACED
 from ui.layout import Section
 from ui.state import State, current
@@ -48,7 +48,7 @@ def view(state: State) -> View:
                 frozenset(filter(state.hides, hiding.INVITED)),
                 state.question if programs.asks(state.lesson) else None,
                 state.position if state.lesson in PLACED else None, state.target, courses.start(state),
-                stepping.row(state))
+                stepping.row(state), stations.chosen(state))
 
 
 def structure(lesson: str, sections: tuple[Section, ...]) -> None:

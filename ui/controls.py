@@ -13,6 +13,7 @@ from engine.optimizers import KINDS as OPTIMIZERS
 from engine.patching import KINDS
 from engine.programs.generating import MOST_STEPS
 from formats.edits import MOST_TOKENS
+from ui.layout import EVERYWHERE, STATIONS
 
 # no vocabulary reaches that far
 LARGEST_ID = 999_999
@@ -83,6 +84,8 @@ CONTROLS: Mapping[str, Control] = MappingProxyType({
     "carried_layer": Control(1, high=MOST_LAYERS), "carried_position": Control(-1, -1, LARGEST_ID),
     # lessons on training: the token that should follow the sentence; −1 is the preset's own
     "target": Control(-1, -1, LARGEST_ID),
+    # lesson 31: where on the way back the reader looks; nothing stands for everywhere in a small model
+    "station": Control("", words=("", EVERYWHERE, *STATIONS)),
     # lessons 32 and 33: the parameter whose step is followed, and in which row; nothing, or −1, stands for one
     # that tells something
     "parameter": Control("", high=60), "row": Control(-1, -1, LARGEST_ID),

@@ -37,7 +37,7 @@ class Frame:
 def build(lesson: str, sections: tuple[Section, ...], view: View) -> Frame:
     """The frame of a lesson's board for one view."""
     drawing = Drawing(view)
-    drawn = [(part, drawing.items(part.items)) for part in sections]
+    drawn = [(part, drawing.items(part.items)) for part in sections if view.looks_at(part.station)]
     layout = [
         {
             "title": None if part.title is None else wording.title(part.title, view),

@@ -24,6 +24,10 @@ QUERY, KEY = (
 SCORES = "layers.{layer}.attention.scores | layers.{layer}.attention.dot"
 MASKED_SCORES = f"layers.{{layer}}.attention.masked_scores | {SCORES}"
 
+# on the way of a gradient from the loss back to the tokens, what a reader can look at alone; and all of it
+STATIONS = ("head", "mlp", "mlp_weights", "attention", "qkv", "qkv_weights", "embedding")
+EVERYWHERE = "all"
+
 # an axis fixed at a place: "last" is the last position, "chosen" the one that the reader looks at, "next" the
 # loop's next step, "target" the token that should follow, "each" makes one grid of every head; "row" is the first
 # axis of a parameter's table, and its place "followed" the row whose step the lesson follows
@@ -226,16 +230,20 @@ Item = (
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the board with a title and a sentence of guidance, both by their keys."""
+    """A part of the board with a title and a sentence of guidance, both by their keys.
+
+    With a `station`, it is drawn when the reader looks there or everywhere.
+    """
 
     title: str | None
     items: tuple[Item, ...]
     note: str | None = field(default=None)
+    station: str = ""
 
 
-def section(title: str | None, *items: Item, note: str | None = None) -> Section:
+def section(title: str | None, *items: Item, note: str | None = None, station: str = "") -> Section:
     """A titled part of the board."""
-    return Section(title, items, note)
+    return Section(title, items, note, station)
 
 
 def grid(tensor: str, rows: str | None = None, columns: str | None = None, title: str | None = None,

@@ -14,6 +14,7 @@ from engine import Trace, presets
 from engine.programs.question import Question
 from engine.types import Array
 from ui import runs
+from ui.layout import EVERYWHERE
 from ui.switches import Switches
 
 # rows of a large table that are all shown
@@ -49,6 +50,12 @@ class View:
     # whose step is followed, the row
     start: int = 0
     row: int = 0
+    # which of `layout.STATIONS` is looked at, on the page that has them
+    station: str = EVERYWHERE
+
+    def looks_at(self, station: str) -> bool:
+        """Whether a section that belongs to that station, or to none, is drawn."""
+        return station in ("", self.station) or self.station == EVERYWHERE
 
     @property
     def words(self) -> dict[str, str]:

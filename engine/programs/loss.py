@@ -24,7 +24,8 @@ def program(scope: Scope, config: ModelConfig) -> None:
     """
     inside, apply = scope.at("loss"), scope.builder.apply
     loss = cross_entropy(scope, config)
-    size = inside.constant("vocabulary_size", (), np.array(float(config.vocab_size)), Bounds(1, MOST_TOKENS, whole=True))
+    counts = Bounds(1, MOST_TOKENS, whole=True)
+    size = inside.constant("vocabulary_size", (), np.array(float(config.vocab_size)), counts)
     inside.record("uniform", apply("log", size))
     inside.record("perplexity", apply("exp", loss))
     surprise, targets = scope.find("loss.per_position"), scope.find("targets")

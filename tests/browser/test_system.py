@@ -6,7 +6,7 @@ from tests.browser.conftest import Visit
 from tests.browser.support import Reader
 
 LOSS, TEXT, LAST = "loss[]", "system.text[0,3]", "layers.1.output[0,2,3]"
-CHANGE = "optimizer.lm_head.weight.change[90,3]"
+CHANGE = "optimizer.sgd.lm_head.weight.change[90,3]"
 
 
 def left(reader: Reader, cell: str) -> float:

@@ -23,9 +23,13 @@ from ui.text import LANGUAGES, say
 
 WORDS = {
     "cats": ("Cats", "sit", "on", "mats", "0", "255"), "today": ("今天", "真", "好", "0", "50256"),
+    "copy_machine": ("p", "lane", "0", "25"), "little_world": ("cats", "sit", "on", ".", "95"),
     "scratch": ("red", "fox", "they", "15"),
 }
-SIZES = {"cats": (256, 2, 2), "today": (50257, 1, 1), "scratch": (16, 2, 2)}
+SIZES = {
+    "cats": (256, 2, 2), "today": (50257, 1, 1), "copy_machine": (26, 2, 2), "little_world": (96, 2, 4),
+    "scratch": (16, 2, 2),
+}
 
 
 def query(state: State) -> dict[str, str]:

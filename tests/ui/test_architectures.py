@@ -25,6 +25,7 @@ from tests.ui.support import (
     reader,
     send,
     strictly,
+    taking_turns,
 )
 from ui import applicability, flow, navigation, text, wording
 from ui.board import view
@@ -67,9 +68,9 @@ def switched(lesson: str, preset: str, setting: Switched, **choices: Any) -> Sta
     return reader(lesson, preset=preset, switches=settled(tuple(setting.items()), own), **choices)
 
 
-def readers(number: int, names: Sequence[str] = presets.NAMES) -> Iterator[tuple[str, State]]:
+def readers(number: int, names: Sequence[str] = ()) -> Iterator[tuple[str, State]]:
     """A reader of every lesson of the walk that applies, in the languages by turns."""
-    for preset in names:
+    for preset in names or taking_turns(number):
         language = text.LANGUAGES[number % len(text.LANGUAGES)]
         for lesson in WALK:
             state = switched(lesson, preset, pairwise()[number], language=language)
@@ -143,7 +144,7 @@ def config_of(**choices: Any) -> ModelConfig:
 @pytest.mark.parametrize("scope", ["model", "layer"])
 @EVERY_SETTING
 def test_pictures_lead_from_box_to_box(scope: str, number: int) -> None:
-    for preset in presets.NAMES:
+    for preset in taking_turns(number):
         state = switched("overview", preset, pairwise()[number])
         blocks = flow.blocks(scope, state.model.config, 0)
         names = [block.id for block in blocks]

@@ -206,7 +206,9 @@ def test_boxes_that_differ_are_marked() -> None:
     ]
 
 
-@pytest.mark.parametrize(("preset", "other"), [("cats", "today"), ("today", "cats"), ("scratch", "today")])
+@pytest.mark.parametrize(("preset", "other"), [
+    ("cats", "today"), ("today", "cats"), ("scratch", "today"), ("little_world", "today"),
+])
 def test_the_other_article_stands_beside(preset: str, other: str) -> None:
     titles = [picture["title"] for picture in pictures(reader("block", preset=preset))]
     assert titles == [catalogue("en")[f"preset_{preset}"], catalogue("en")[f"preset_{other}"]]

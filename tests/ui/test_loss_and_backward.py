@@ -26,10 +26,11 @@ from tests.ui.support import (
     strictly,
 )
 from tests.ui.test_explanation import close, every_cell, nearly, python, sample, worked_out
-from ui import naming, target_choice
+from ui import naming, stations, target_choice
 from ui.address import address, open_address
 from ui.explanation import explanation, most_operands, words
 from ui.formulas import pieces
+from ui.layout import EVERYWHERE, STATIONS
 from ui.numpy_lines import numpy_line
 from ui.state import State
 from ui.text import LANGUAGES, say
@@ -64,7 +65,10 @@ def reopened(state: State) -> State:
 @EVERY_PRESET
 def test_each_tensor_has_its_gradient_under_it_cell_for_cell(preset: str) -> None:
     state = reader("backward", preset=preset)
-    shown = pairs(state)
+    shown = []
+    for station in STATIONS:
+        state.set_control("station", station)
+        shown += pairs(state)
     assert len(shown) > 25
     for value, gradient in shown:
         assert gradient["tensor"] == f"gradient.{value['tensor']}"
@@ -88,6 +92,7 @@ def test_every_architecture_has_its_board(lesson: str, switches: dict[str, Any])
         edit(state, "layers.0.attention.Wq", (0, 1), 0.5)
         strictly(alive(lesson, state))
         if lesson == "backward":
+            assert stations.chosen(state) == EVERYWHERE
             needed = {f"layers.{layer}.{name}" for name in ("mlp.up", "attention.q", "attention.Wo", "output")}
             assert {*needed, *(f"gradient.{name}" for name in needed)} <= shown
 
@@ -116,6 +121,26 @@ def test_a_gradient_can_be_set_by_hand_and_put_back() -> None:
     assert other.edits == (Edit("gradient.layers.1.output", (0, 2, 1), 0.0),)
     send(state, "undo")
     assert state.trace is state.baseline
+
+
+def test_a_small_model_shows_the_whole_way_and_a_large_one_a_station() -> None:
+    small, large = reader("backward"), reader("backward", preset="little_world")
+    assert (stations.chosen(small), stations.chosen(large)) == (EVERYWHERE, "head")
+    assert EVERYWHERE not in stations.choices(large)
+    everything = {value["tensor"] for value, _ in pairs(small)}
+    by_station = []
+    for station in STATIONS:
+        small.set_control("station", station)
+        by_station.append({value["tensor"] for value, _ in pairs(small)})
+        large.set_control("station", station)
+        cells = sum(len(addresses(grid)) for grid in framed("backward", large).data["grids"].values())
+        assert cells < 10_000, "more than a board takes at the speed of an edit"
+    assert set().union(*by_station) == everything
+    assert reopened(small).control("station") == "embedding"
+    large.set_control("station", EVERYWHERE)  # from a link to a small model
+    assert stations.chosen(large) == "head"
+    small.lesson = "loss"
+    assert stations.chosen(small) == EVERYWHERE
 
 
 # ---- the target

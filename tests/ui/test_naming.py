@@ -116,7 +116,10 @@ def test_pairs_in_words(pairing: str, text: str) -> None:
 
 @pytest.mark.parametrize("preset", presets.NAMES)
 def test_labels_on_an_axis_are_never_alike(preset: str) -> None:
-    text = {"cats": "on on 255 0", "today": "天天 50256 0", "scratch": "red red fox red"}[preset]
+    text = {
+        "cats": "on on 255 0", "today": "天天 50256 0", "copy_machine": "abab", "little_world": "on on . 0",
+        "scratch": "red red fox red",
+    }[preset]
     state = reader(preset=preset, text=text)
     for tensor in state.trace.values():
         by_axis = naming.axis_labels(state.model, state.ids, tensor)

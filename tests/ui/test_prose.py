@@ -66,6 +66,8 @@ ARTICLE: dict[str, list[str]] = {
     "raise_logit": ["0.9073", "−0.0911", "−0.0031, 0.9637, −0.0321, 1.7522"],
     # −ln of three probabilities, ln 256, and (p − 1) ÷ 3 of mats
     "loss": ["5.2490", "5.5452", "−0.3301"], "backward": ["0.3333", "−0.3301", "−0.1319"],
+    # −0.5728 × 0.8363, and 0.3 one step of SGD and of AdamW on; 0.4 × (1 − 0.01 × 0.01)¹⁰⁰
+    "optimizer": ["−0.5728", "0.8363", "−0.4790", "0.3048", "0.3100"], "training": ["5.2490", "0.96", "0.3960"],
     # no article's: what others have found, and what stands in the place of a score
     "heads": ["Olsson", "induction head"], "remove": ["−∞"],
     "tokens": ["[ 今, 天, 天, 气, 真 ]", "1024", "2048", "3072", "4096", "0.1", "−0.2", "0.3", "−0.5"],

@@ -40,7 +40,7 @@ from ui.wording import traits
 # reader can: the app's models are presets, and what is typed is text
 OUT_OF_REACH = {
     "no_tokenizer", "not_ids", "size", "heads_do_not_divide", "choice", "positive", "parameter_names",
-    "parameter_shape", "parameter_value", "dropout", "temperature", "top_k", "top_p",
+    "parameter_shape", "parameter_value", "dropout", "temperature", "top_k", "top_p", "stored_file",
 }
 SCRIPTS = sorted((ROOT / "assets" / "board").glob("*.js"))
 ENGINE = sorted((ROOT / "engine").glob("*.py"))
