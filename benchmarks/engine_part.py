@@ -14,6 +14,7 @@ from benchmarks.timing import compare, interleaved, median, milliseconds, spread
 from engine import Edit, Model, ModelConfig, Trace, explain, gradient, presets, run
 from engine.gradient import backward_plan
 from engine.trace import forward_plan, read_ids
+from engine.training import Setting, after, start, step
 from engine.types import Integers
 
 GPT2_SMALL = ModelConfig(vocab_size=50257, hidden_size=768, layers=12, heads=12, mlp_size=3072)
@@ -32,6 +33,7 @@ def measure(seconds: float) -> None:
         "lm_head.weight": "lm_head.weight",
     })
     _questions(cats, ids, seconds)
+    _training(cats, ids, seconds / 4)
 
     large = _random(GPT2_SMALL)
     ids = np.random.default_rng(2).integers(0, GPT2_SMALL.vocab_size, (1, GPT2_TOKENS))
@@ -141,6 +143,23 @@ def _questions(model: Model, ids: Integers, seconds: float) -> None:
         (name, *map(milliseconds, spread(times)), len(times))
         for name, times in samples.items()
     ])
+
+
+def _training(model: Model, ids: Integers, seconds: float) -> None:
+    """One step of AdamW with clipping, every number of it recorded, beside PyTorch, which records none."""
+    targets = [[*ids[0, 1:].tolist(), presets.TARGETS["cats"]]]
+    first, setting = start(model), Setting(clips=True)
+    candidates: dict[str, Call] = {"traced": lambda: after(step(first, ids, targets, setting), setting.kind)}
+    try:
+        from benchmarks.torch_model import trainer
+    except ImportError:
+        pass
+    else:
+        train = trainer(model, bare.constants(model.config, ids.shape[1], model.dtype), ids, targets)
+        if not np.isclose(train(), step(first, ids, targets, setting)["loss"].number(()), rtol=1e-12):
+            raise AssertionError("PyTorch's loss is not the engine's")
+        candidates["PyTorch"] = train
+    compare("Cats sit on: one step of training", interleaved(candidates, seconds), "traced")
 
 
 def _cold(call: Call) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from benchmarks.bare import Constants
 from engine import Model, ModelConfig
+from engine.optimizers import SETTINGS
 from engine.types import Array
 
 
@@ -123,3 +125,23 @@ class TorchModel(nn.Module):
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         logits = self.lm_head(self.final_norm(self.layers(self.embedding(ids))))
         return logits, self.softmax(logits)
+
+
+def trainer(model: Model, fixed: Constants, ids: Array, targets: list[list[int]]) -> Callable[[], float]:
+    """A step of AdamW with clipping on a copy of the parameters; it returns the loss before the step."""
+    module = TorchModel(model, fixed, record=False)
+    for parameter in module.parameters():
+        parameter.data = parameter.data.clone()
+        parameter.requires_grad_()
+    optimizer = torch.optim.AdamW(module.parameters(), lr=SETTINGS["learning_rate"],
+                                  weight_decay=SETTINGS["weight_decay"])
+    tokens, wanted = torch.tensor(ids), torch.tensor(targets).flatten()
+
+    def train() -> float:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(module(tokens)[0].flatten(0, 1), wanted)
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(module.parameters(), SETTINGS["clip"])
+        optimizer.step()
+        return loss.item()
+    return train

@@ -90,6 +90,13 @@ def _cap_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], whi
     return upstream * upstream.builder.apply("soft_cap_slope", inputs[0], cap=output.node.attributes["cap"])
 
 
+def _cap_bend(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """∂(1 − t²)/∂x = −2/cap · t · (1 − t²) with t = tanh(x / cap)."""
+    cap = output.node.attributes["cap"]
+    tanh = upstream.builder.apply("tanh", scaled(inputs[0], 1.0 / cap))
+    return upstream * (scaled(tanh, -2.0 / cap) * output)
+
+
 def _relu_squared_slope(x: Value, y: Value) -> Value:
     return scaled(x.builder.apply("relu", x), 2.0)
 
@@ -127,5 +134,5 @@ ROWS: dict[str, Operation] = {
     "gelu_erf_slope": Operation(unary(gelu_erf_slope), each(gelu_erf_slope), times(_gelu_erf_bend)),
     "relu_squared": Operation(unary(relu_squared), each(relu_squared), times(_relu_squared_slope)),
     "soft_cap": Operation(_cap_build(soft_cap), _capped(soft_cap), _cap_gradient),
-    "soft_cap_slope": Operation(_cap_build(soft_cap_slope), _capped(soft_cap_slope)),
+    "soft_cap_slope": Operation(_cap_build(soft_cap_slope), _capped(soft_cap_slope), _cap_bend),
 }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from engine.plan import Node
-from engine.rows import Groups, Operation
+from engine.rows import Groups, Operation, stop
 from engine.types import Array, Index
 
 
@@ -56,5 +56,5 @@ def _drawn_normal(node: Node, index: Index, groups: Groups) -> float:
 
 
 ROWS: dict[str, Operation] = {
-    "uniform": Operation(_uniform, _drawn), "normal": Operation(_normal, _drawn_normal),
+    "uniform": Operation(_uniform, _drawn, stop), "normal": Operation(_normal, _drawn_normal, stop),
 }

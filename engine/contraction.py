@@ -101,8 +101,9 @@ def kernel(left: Words, right: Words, result: Words, sizes: dict[str, int]) -> K
     order = [natural.index(name) for name in result]
 
     def general(a: Array, b: Array) -> Array:
-        first = a.transpose(left_order).reshape(*batch, row_count, depth)
-        second = b.transpose(right_order).reshape(*batch, depth, column_count)
+        # a large table with edits is no array, but makes one
+        first = np.asarray(a).transpose(left_order).reshape(*batch, row_count, depth)
+        second = np.asarray(b).transpose(right_order).reshape(*batch, depth, column_count)
         product: Array = np.matmul(first, second)
         return product.reshape(natural_shape).transpose(order)
     return general

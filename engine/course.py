@@ -17,6 +17,8 @@ from engine.training import Checkpoint, Setting, after, start, step, train
 from engine.types import Array
 
 MOST_CHECKPOINTS = 16
+# of the stretch between two of them that was replayed last
+REPLAYED = 4
 # what a step hands on to the next
 STARTS = ("parameter", "moment")
 
@@ -43,7 +45,8 @@ class Course:
         self.ended = False
         self._kept: tuple[Checkpoint, ...] = (first,)
         self._spacing = 1
-        self._next = self._replayed = first
+        self._next = first
+        self._replayed: tuple[Checkpoint, ...] = ()
         self._lock = Lock()
         self.advance(0)
 
@@ -99,14 +102,23 @@ class Course:
 
     def at(self, number: int) -> Checkpoint:
         """The model after so many steps, at most `reached`, and what its optimizer remembers."""
-        known = (*self._kept, self._replayed, self._next)
-        found = max((each for each in known if each.step <= number), key=lambda each: each.step)
+        if number == self._next.step:
+            return self._next
+        base = max((each for each in self._kept if each.step <= number), key=_step_of)
+        stretch = max(self._spacing // REPLAYED, 1)
+        # whoever looks at one step will look at the next, or at the one before
+        passed = {each.step: each for each in self._replayed if 0 <= each.step - base.step < self._spacing}
+        found = max((base, *(each for each in passed.values() if each.step <= number)), key=_step_of)
         missing = number - found.step
         for _, following in train(found, self.ids, self.targets, self.setting, missing, edits=self.held):
             found = following
-        # whoever looks at one step will look at the next
-        self._replayed = found
+            passed[found.step] = found
+        self._replayed = tuple(each for each in passed.values() if each.step % stretch == 0 or each is found)
         return found
+
+
+def _step_of(checkpoint: Checkpoint) -> int:
+    return checkpoint.step
 
 
 def _shape(model: Model, ids: Inputs) -> tuple[int, int]:

@@ -43,7 +43,8 @@ class Difference:
 def five_point(trace: Trace, name: str, index: Index) -> Difference | None:
     """∂ loss / ∂ (one cell of a parameter, a constant or an activation), by six runs for each step that is tried.
 
-    None where there is nothing to vary: a cell of −∞, token ids, or what a run to the loss does not have.
+    None where there is nothing to vary: a cell of −∞, or one that a step would take out of the range of
+    its numbers, token ids, or what a run to the loss does not have.
     Raises `InputError` for a trace without targets.
     """
     around = trace.circumstances
@@ -54,15 +55,20 @@ def five_point(trace: Trace, name: str, index: Index) -> Difference | None:
         return None
     base = forward(edits=among(trace.edits, ahead), base=ahead)
     value = base[name].number(index)
-    if not isfinite(value):
+    furthest = abs(value) + 4 * _first_step(value)
+    if not np.isfinite(base.model.dtype.type(furthest)):
         return None
     # of those at a kink, the shortest step
     return min(reversed([*_tried(base, name, index, value)]), key=lambda found: found.uncertain)
 
 
+def _first_step(value: float) -> float:
+    return FIRST_STEP * max(1.0, abs(value))
+
+
 def _tried(base: Trace, name: str, index: Index, value: float) -> Iterator[Difference]:
     """Differences with shorter and shorter steps, until rounding is all that there is left to lose to."""
-    step = FIRST_STEP * max(1.0, abs(value))
+    step = _first_step(value)
     for number in range(MOST_STEPS):
         found, is_rounding = _with_step(base, name, index, value, step / SHRINK**number)
         yield found

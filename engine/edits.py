@@ -34,8 +34,9 @@ class Mean:
 class Carried:
     """The same cells of another run: this model, unedited, on a sentence of token `ids`.
 
-    Positions are matched by index; cells beyond the other sentence are kept and inactive.
-    Raises `EditError` for what is no list of token ids.
+    Positions are matched by index; cells beyond the other sentence are kept and inactive. A loss or a
+    gradient is of the other sentence scored against the targets of this one: how well its tokens predict
+    what comes next here. Raises `EditError` for what is no list of token ids.
     """
 
     ids: tuple[int, ...]
@@ -155,12 +156,15 @@ def by_slot(plan: Plan, edits: Iterable[Edit],
 
 
 def _check_computed(edit: Edit, node: Node, deferred: bool) -> None:
-    """Raise `EditError` where a tensor is given, not computed, or has no positions to take a mean over."""
+    """Raise `EditError` where a tensor is given, not computed, or cannot hold a mean over positions."""
     if node.kernel is None:
         raise EditError("needs_number", f"{edit.name} is not computed; it can be set to numbers only", name=edit.name)
     axis = position_axis(node.axes)
     if isinstance(edit.value, Mean) and (axis is None or (deferred and node.axes[axis] != "position")):
         raise EditError("no_positions", f"{edit.name} has no axis of positions to take a mean over", name=edit.name)
+    # another run's numbers, and means of numbers that need not be whole, keep within bounds of themselves
+    if isinstance(edit.value, Mean) and "bounds" in node.attributes and node.attributes["bounds"].whole:
+        raise EditError("whole_mean", f"{edit.name} holds whole numbers, which a mean need not be", name=edit.name)
 
 
 def position_axis(axes: Sequence[str]) -> int | None:

@@ -18,6 +18,7 @@ from engine.rows import (
     factor_gradient,
     reshaper,
     same_axes,
+    stop,
 )
 from engine.types import Array, Index
 
@@ -40,6 +41,14 @@ def _scale(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict
     factor = float(attributes["factor"])
     return Node(slot, operation, (x.slot,), x.axes, x.shape, (same_axes(x),),
                 attributes={"factor": factor}, kernel=lambda array: array * factor)
+
+
+def _copy(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+    """Build the same numbers; with the attribute `dtype` as numbers of that type."""
+    (x,) = inputs
+    dtype = attributes.get("dtype")
+    return Node(slot, operation, (x.slot,), x.axes, x.shape, (same_axes(x),),
+                kernel=lambda array: np.array(array, dtype=dtype, order="C"))
 
 
 def union(left: Node, right: Node) -> tuple[tuple[str, ...], tuple[int, ...]]:
@@ -196,9 +205,31 @@ def _clip_share(limit: Array, length: Array) -> Array:
     return np.minimum(1.0, limit / (length + CLIP_EPSILON))
 
 
+def _power_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value | None:
+    """∂xᵗ/∂x = t · xᵗ⁻¹; t is a count."""
+    if which == 1:
+        return None
+    x, exponent = inputs
+    apply = upstream.builder.apply
+    lower = apply("power", x, scaled(apply("complement", exponent), -1.0))
+    return broadcast_gradient(upstream * (exponent * lower), output, which)
+
+
+def _clip_share_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """1/(length + 10⁻⁶) for the limit and −limit/(length + 10⁻⁶)² for the length; 0 where nothing is clipped."""
+    limit, length = inputs
+    builder = upstream.builder
+    epsilon = builder.leaf("constant", None, length.axes, length.shape, np.full(length.shape, CLIP_EPSILON))
+    size = length + epsilon
+    passed = upstream * builder.apply("complement", builder.apply("at_least", limit, size))
+    slope = passed / size if which == 0 else scaled(passed * output, -1.0) / size
+    return broadcast_gradient(slope, output, which)
+
+
 def each(function: Callable[..., Any]) -> Callable[[Node, Index, Groups], float]:
     """Arithmetic of one cell: the function of the single operand that each input gives."""
-    return lambda node, index, groups: float(function(*(group[0] for group in groups)))
+    # Python's own numbers raise where NumPy's run over
+    return lambda node, index, groups: float(function(*(np.float64(group[0]) for group in groups)))
 
 
 def _scale_shift(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
@@ -216,7 +247,7 @@ def _scale_shift_gradient(upstream: Value, output: Value, inputs: tuple[Value, .
 
 
 ROWS: dict[str, Operation] = {
-    "copy": Operation(unary(lambda x: x.copy()), each(lambda x: x), lambda upstream, output, inputs, which: upstream),
+    "copy": Operation(_copy, each(lambda x: x), lambda upstream, output, inputs, which: upstream),
     "scale_shift": Operation(
         _scale_shift, each(lambda x, factor, shift: x * factor + shift), _scale_shift_gradient
     ),
@@ -230,11 +261,10 @@ ROWS: dict[str, Operation] = {
         _quotient_gradient("share"),
     ),
     "skewness": Operation(
-        _binary(_skewness), each(lambda third, variance: third / variance**1.5 if variance else 0.0),
-        _skewness_gradient,
+        _binary(_skewness), each(_skewness), _skewness_gradient,
     ),
     "at_least": Operation(
-        _binary(lambda x, least: (x >= least).astype(x.dtype)), each(lambda x, least: x >= least)
+        _binary(lambda x, least: (x >= least).astype(x.dtype)), each(lambda x, least: x >= least), stop
     ),
     "root": Operation(
         _binary(lambda square, epsilon: np.sqrt(square + epsilon)),
@@ -250,14 +280,14 @@ ROWS: dict[str, Operation] = {
         unary(lambda x: 1.0 - x), each(lambda x: 1.0 - x),
         lambda upstream, output, inputs, which: scaled(upstream, -1.0),
     ),
-    "power": Operation(_binary(np.power), each(np.power)),
-    "clip_share": Operation(_binary(_clip_share), each(_clip_share)),
+    "power": Operation(_binary(np.power), each(np.power), _power_gradient),
+    "clip_share": Operation(_binary(_clip_share), each(_clip_share), _clip_share_gradient),
     "exp": Operation(unary(np.exp), each(np.exp), times(lambda x, y: y)),
     "relu": Operation(
         unary(lambda x: np.maximum(x, 0)), each(lambda x: np.maximum(x, 0)),
         times(lambda x, y: x.builder.apply("positive", x)),
     ),
-    "positive": Operation(unary(lambda x: (x > 0).astype(x.dtype)), each(lambda x: x > 0)),
+    "positive": Operation(unary(lambda x: (x > 0).astype(x.dtype)), each(lambda x: x > 0), stop),
     "cosine": Operation(
         unary(np.cos), each(np.cos), times(lambda x, y: scaled(x.builder.apply("sine", x), -1.0))
     ),

@@ -69,11 +69,15 @@ def _pick_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], wh
     return upstream.builder.apply("unpick", upstream, inputs[1], size=output.node.attributes["size"])
 
 
+def _unpick_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value | None:
+    return upstream.builder.apply("pick", upstream, inputs[1]) if which == 0 else None
+
+
 def _unpicked(node: Node, index: Index, groups: Groups) -> float:
     return groups[0][0] if index[-1] == groups[1][0] else 0.0
 
 
 ROWS: dict[str, Operation] = {
     "pick": Operation(_pick, lambda node, index, groups: groups[0][0], _pick_gradient),
-    "unpick": Operation(_unpick, _unpicked),
+    "unpick": Operation(_unpick, _unpicked, _unpick_gradient),
 }

@@ -34,11 +34,12 @@ class SparseOverlay:
         whole[self.rows, self.columns] = self.numbers
         return whole
 
-    def __getitem__(self, rows: Array) -> Array:
+    def __getitem__(self, rows: Array | slice) -> Array:
         """The rows of these ids, edits included."""
-        found = np.array(self.base[rows])
+        ids = np.arange(self.shape[0])[rows]
+        found = np.array(self.base[ids])
         for row, column, number in zip(self.rows, self.columns, self.numbers, strict=True):
-            found[rows == row, column] = number
+            found[ids == row, column] = number
         return found
 
     def take(self, flat: Array | int, axis: int | None = None) -> Array:

@@ -38,9 +38,9 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = MappingProxyType({
     }),
 })
 # sentences of the same length, between which a lesson carries activations
-OTHERS: Mapping[str, str] = MappingProxyType({
-    "cats": "Cats on on", "today": "今好天气真", "copy_machine": "planitplan", "little_world": "frogs sit on",
-    "scratch": "red owl and red fox",
+OTHERS: Mapping[str, tuple[str, ...]] = MappingProxyType({
+    "cats": ("Cats on on",), "today": ("今好天气真",), "copy_machine": ("planitplan",),
+    "little_world": ("frogs sit on", "the cats with the dogs"), "scratch": ("red owl and red fox",),
 })
 # a text that training pairs are cut from; it begins with the sentence and what should follow it
 TEXTS: Mapping[str, str] = MappingProxyType({

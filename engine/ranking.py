@@ -13,7 +13,7 @@ import numpy as np
 from engine.bounds import Bounds
 from engine.elementwise import scaled
 from engine.plan import AxisMap, Node, Value
-from engine.rows import Groups, Operation, added, broadcast_gradient, copied, same_axes
+from engine.rows import Groups, Operation, added, broadcast_gradient, copied, same_axes, stop
 from engine.types import Array, Index
 
 
@@ -64,6 +64,10 @@ def _ungather(operation: str, slot: int, inputs: tuple[Node, ...], attributes: d
 
 def _ungathered(node: Node, index: Index, groups: Groups) -> float:
     return float(sum(value for value, token in zip(*groups, strict=True) if token == index[-1]))
+
+
+def _ungather_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value | None:
+    return upstream.builder.apply("gather", upstream, inputs[1]) if which == 0 else None
 
 
 def _temper(operation: str, slot: int, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
@@ -188,6 +192,10 @@ def _spread(node: Node, index: Index, groups: Groups) -> float:
     return copied(node, index, groups) if index[-1] >= node.attributes["first"] else 0.0
 
 
+def _spread_from_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    return upstream.builder.apply("sum_from", upstream, first=output.node.attributes["first"])
+
+
 def drawn_ranks(running: Array, numbers: Array) -> Array:
     """For each number the index of the first rank whose running sum [rank] exceeds it.
 
@@ -242,9 +250,9 @@ def _counted(node: Node, index: Index, groups: Groups) -> float:
 
 
 ROWS: dict[str, Operation] = {
-    "order": Operation(_order, _ordered),
+    "order": Operation(_order, _ordered, stop),
     "gather": Operation(_gather, lambda node, index, groups: groups[0][int(groups[1][0])], _gather_gradient),
-    "ungather": Operation(_ungather, _ungathered),
+    "ungather": Operation(_ungather, _ungathered, _ungather_gradient),
     "temper": Operation(_temper, _tempered, _temper_gradient),
     "keep_top_k": Operation(_keep_top_k, _kept_by_rank, _keep_k_gradient),
     "keep_top_p": Operation(
@@ -253,7 +261,7 @@ ROWS: dict[str, Operation] = {
     ),
     "running_sum": Operation(_running_sum, added, _running_sum_gradient),
     "sum_from": Operation(_sum_from, added, _sum_from_gradient),
-    "spread_from": Operation(_spread_from, _spread),
-    "draw": Operation(_draw, _drawn),
-    "count": Operation(_count, _counted),
+    "spread_from": Operation(_spread_from, _spread, _spread_from_gradient),
+    "draw": Operation(_draw, _drawn, stop),
+    "count": Operation(_count, _counted, stop),
 }

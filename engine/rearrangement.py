@@ -130,6 +130,15 @@ def _lookup_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], 
     return upstream.builder.apply("scatter", upstream, inputs[1], rows=output.node.attributes["rows"])
 
 
+def _scatter_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value | None:
+    return upstream.builder.apply("lookup", upstream, inputs[1]) if which == 0 else None
+
+
+def _pad_rows_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    first, count = output.node.attributes["first"], inputs[0].shape[0]
+    return upstream.builder.apply("rows", upstream, first=first, count=count)
+
+
 def _rows_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
     return upstream.builder.apply("pad_rows", upstream, **output.node.attributes)
 
@@ -150,6 +159,34 @@ def _concatenate(operation: str, slot: int, inputs: tuple[Node, ...], attributes
         slot, operation, (first.slot, second.slot), first.axes, shape, (entries(0, start), entries(start, added)),
         kernel=lambda a, b: np.concatenate([a, b], axis=axis),
     )
+
+
+def _concatenate_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """The part of the upstream gradient that stands where this input stands."""
+    axis, x = output.node.attributes["axis"], inputs[which]
+    size, first = x.size(axis), 0 if which == 0 else inputs[0].size(axis)
+    chosen = upstream.builder.leaf(
+        "constant", None, ("place", axis), (size, output.size(axis)), np.eye(size, output.size(axis), first)
+    )
+    here = " ".join("place" if name == axis else name for name in x.axes)
+    equation = f"{' '.join(x.axes)}, place {axis} -> {here}"
+    return upstream.builder.apply("contract", upstream, chosen, equation=equation, axes=x.axes)
+
+
+def _fold_pairs_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """Both members of a pair get what their sum gets."""
+    (x,) = inputs
+    pairs, size = output.shape[-1], x.shape[-1]
+    members = np.zeros((pairs, size))
+    for part in _members(output.node.attributes["pairing"], size):
+        members[:, part] += np.eye(pairs)
+    axes = (upstream.axes[-1], x.axes[-1])
+    return upstream @ upstream.builder.leaf("constant", None, axes, members.shape, members)
+
+
+def _place_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    attributes = output.node.attributes
+    return upstream.builder.apply("take", upstream, axis=attributes["axis"], index=attributes["index"])
 
 
 def _split_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
@@ -237,14 +274,14 @@ def is_first_member(node: Node, index: Index) -> bool:
 
 ROWS: dict[str, Operation] = {
     "lookup": Operation(_lookup, copied, _lookup_gradient),
-    "scatter": Operation(_scatter, _scattered),
+    "scatter": Operation(_scatter, _scattered, _scatter_gradient),
     "rows": Operation(_rows, copied, _rows_gradient),
-    "pad_rows": Operation(_pad_rows, added),
-    "concatenate": Operation(_concatenate, added),
+    "pad_rows": Operation(_pad_rows, added, _pad_rows_gradient),
+    "concatenate": Operation(_concatenate, added, _concatenate_gradient),
     "split_heads": Operation(_split_heads, copied, _split_gradient),
     "merge_heads": Operation(_merge_heads, copied, _merge_gradient),
     "take": Operation(_take, copied, _take_gradient),
-    "place": Operation(_place, _placed),
+    "place": Operation(_place, _placed, _place_gradient),
     "rotate": Operation(_rotate, _turned, _rotate_gradient),
-    "fold_pairs": Operation(_fold_pairs, added),
+    "fold_pairs": Operation(_fold_pairs, added, _fold_pairs_gradient),
 }

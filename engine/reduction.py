@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.elementwise import each, scaled, unary
 from engine.plan import AxisMap, Kernel, Node, Value
-from engine.rows import Build, Groups, Operation, added, broadcast_gradient, copied
+from engine.rows import Build, Groups, Operation, added, broadcast_gradient, copied, stop
 from engine.types import Array, Index
 
 
@@ -82,6 +82,8 @@ def _collapse(operation: str, slot: int, inputs: tuple[Node, ...], attributes: d
     """Build Σ over all axes but those numbered in `kept`."""
     (x,) = inputs
     kept = attributes["kept"]
+    if list(kept) != sorted(kept):
+        raise ValueError(f"{operation}: axes that stay keep their order: {kept}")
     dropped = tuple(axis for axis in range(len(x.axes)) if axis not in kept)
     entries = tuple(
         ("axis", kept.index(axis)) if axis in kept else ("sum", dropped.index(axis))
@@ -118,9 +120,30 @@ def _sum_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], whi
 
 
 def _largest_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
-    """∂max(x)/∂xᵢ = 1 where xᵢ is the largest, else 0."""
-    is_largest = upstream.builder.apply("at_least", inputs[0], output)
-    return _sum_gradient(upstream, output, inputs, which) * is_largest
+    """∂max(x)/∂xᵢ = 1 where xᵢ is the largest, the first of them where several are, else 0."""
+    (x,) = inputs
+    apply, last = upstream.builder.apply, len(x.axes) - 1
+    if x.axes[last] != output.node.attributes["axis"]:
+        raise ValueError("only along the last axis is it known which of equal numbers comes first")
+    at_first = apply("place", upstream, axis="rank", number=last, index=0, size=x.shape[last])
+    return apply("ungather", at_first, apply("order", x), axis=x.axes[last])
+
+
+def _entropy_slope_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """∂(−1 − ln p)/∂p = −1/p, and 0 where p is 0."""
+    (x,) = inputs
+    apply = upstream.builder.apply
+    return apply("share", upstream * apply("positive", x), scaled(x, -1.0))
+
+
+def _collapse_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
+    """Each number that was added up gets what its sum gets."""
+    (x,) = inputs
+    spread = upstream
+    for number, (axis, size) in enumerate(zip(x.axes, x.shape, strict=True)):
+        if number not in output.node.attributes["kept"]:
+            spread = spread.builder.apply("expand", spread, number=number, axis=axis, size=size)
+    return spread
 
 
 def _mean_gradient(upstream: Value, output: Value, inputs: tuple[Value, ...], which: int) -> Value:
@@ -182,7 +205,7 @@ def _entropy(node: Node, index: Index, groups: Groups) -> float:
 
 def _spread(node: Node, index: Index, groups: Groups) -> float:
     mean = _mean(node, index, groups)
-    return sqrt(sum((x - mean) ** 2 for x in groups[0]) / len(groups[0]))
+    return sqrt(sum((x - mean) * (x - mean) for x in groups[0]) / len(groups[0]))
 
 
 def _largest(node: Node, index: Index, groups: Groups) -> float:
@@ -195,13 +218,13 @@ ROWS: dict[str, Operation] = {
     "mean_cube": Operation(_along(_mean_cube_kernel), _mean_cube, _mean_cube_gradient),
     "mean": Operation(_along(_mean_kernel), _mean, _mean_gradient),
     # the number that softmax subtracts: it cancels, and no gradient passes
-    "max": Operation(_along(_max_kernel), _largest),
+    "max": Operation(_along(_max_kernel), _largest, stop),
     "largest": Operation(_along(_max_kernel), _largest, _largest_gradient),
     "sum": Operation(_along(_sum_kernel), added, _sum_gradient),
     "length": Operation(_along(_length_kernel), _length, _length_gradient),
     "entropy": Operation(_along(_entropy_kernel), _entropy, _entropy_gradient),
-    "entropy_slope": Operation(unary(_entropy_slope), each(_entropy_slope)),
+    "entropy_slope": Operation(unary(_entropy_slope), each(_entropy_slope), _entropy_slope_gradient),
     "deviation": Operation(_deviation, _spread, _deviation_gradient),
-    "collapse": Operation(_collapse, added),
+    "collapse": Operation(_collapse, added, _collapse_gradient),
     "expand": Operation(_expand, copied, _expand_gradient),
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -38,7 +37,7 @@ def replaced(plan: Plan, node: Node, computed: Array, edits: Sequence[Edit], don
             edited[cells] = fitting(edit.name, edit.value, computed.dtype)
         elif cells.any():
             found = given(edit.value) if given else _of_whole(plan, node, computed, donors, edit.value)
-            edited[cells] = _laid_out(node, found, computed)[cells]
+            edited[cells] = _laid_out(found, computed)[cells]
     return edited, mask
 
 
@@ -47,8 +46,9 @@ def covered(plan: Plan, node: Node, edits: Sequence[Edit], donors: Donors, box: 
     parts = box or tuple(slice(size) for size in node.shape)
     mask = np.zeros([len(range(size)[part]) for size, part in zip(node.shape, parts, strict=True)], dtype=bool)
     for edit in edits:
-        sides = (side[part] for side, part in zip(_sides(node, edit, donors), parts, strict=True))
-        named = reduce(np.logical_and.outer, sides, np.True_)
+        named = np.ones((), dtype=bool)
+        for side, part in zip(_sides(node, edit, donors), parts, strict=True):
+            named = named[..., None] & side[part]
         if isinstance(edit.value, Mean):
             named = named & np.broadcast_to(_read(node.axes, node.shape, _is_causal(plan)), node.shape)[parts]
         mask |= named
@@ -76,12 +76,12 @@ def _of_whole(plan: Plan, node: Node, computed: Array, donors: Donors, value: Me
     return donor.data(donor.plan.names[str(node.name)])
 
 
-def _laid_out(node: Node, given: Array, computed: Array) -> Array:
-    """The given cells in the shape of `computed`: cut where they reach further; one sentence serves all of a batch."""
+def _laid_out(given: Array, computed: Array) -> Array:
+    """The given cells in the shape of `computed`: cut where they reach further, repeated along axes of size 1."""
     laid = np.array(computed)
     box = tuple(
-        slice(size if axis == "batch" or there == 1 else min(size, there))
-        for axis, size, there in zip(node.axes, computed.shape, given.shape, strict=True)
+        slice(size if there == 1 else min(size, there))
+        for size, there in zip(computed.shape, given.shape, strict=True)
     )
     laid[box] = given[box]
     return laid

@@ -27,7 +27,8 @@ class Operation:
 
     build: Build
     arithmetic: Arithmetic
-    derivative: Derivative = stop
+    # `stop` where nothing that is made of the inputs moves with them
+    derivative: Derivative
 
 
 def same_axes(node: Node) -> tuple[AxisMap, ...]:

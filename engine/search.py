@@ -228,7 +228,7 @@ class _Probe:
         change = self._narrowed(*bracket)
         after = self._rounded(change)
         then = self.at(after)
-        if then.lead < MARGIN:
+        if not then.lead >= MARGIN:  # NaN is no lead
             after = self.before + change
             then = self.at(after)
         found = Found(self.name, self.index, self.before, after, estimate, then.lead, then.leader, self.runs)

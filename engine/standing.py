@@ -11,7 +11,7 @@ import numpy as np
 
 from engine.bounds import Bounds
 from engine.plan import Kernel, Node
-from engine.rows import Groups, Operation, same_axes
+from engine.rows import Groups, Operation, same_axes, stop
 from engine.types import Array, Index
 
 
@@ -48,6 +48,6 @@ def _ranked(node: Node, index: Index, groups: Groups) -> float:
 
 
 ROWS: dict[str, Operation] = {
-    "leader": Operation(_leader, lambda node, index, groups: float(np.argmax(groups[0]))),
-    "rank": Operation(_rank, _ranked),
+    "leader": Operation(_leader, lambda node, index, groups: float(np.argmax(groups[0])), stop),
+    "rank": Operation(_rank, _ranked, stop),
 }

@@ -15,7 +15,7 @@ from engine.edits import Carried, Edit, by_slot
 from engine.errors import InputError
 from engine.loss import supervised
 from engine.model import Model
-from engine.overlays import overlay_parameter
+from engine.overlays import fitting, overlay_parameter
 from engine.plan import Builder, Node, Plan, Scope
 from engine.recording import Override, Recording, TensorMap
 from engine.replacements import Donors, covered, replaced
@@ -103,21 +103,26 @@ def run(model: Model, inputs: Inputs, *, edits: Sequence[Edit] = (), base: Trace
         if fits and base is not None:
             # its own plan, which the cache may have let go by now
             plan = base.recording.plan
-            recording = _rerun(plan, model, ids, _changes(plan, active, donors), base, donors)
+            recording = _rerun(plan, model, ids, _changes(plan, model, active, donors), base, donors)
         else:
             plan = forward_plan(
                 model.config, ids.shape, model.dtype.str, added, training, past.length if past else 0
             )
-            recording = _run(plan, model, ids, _changes(plan, active, donors), around, donors)
+            recording = _run(plan, model, ids, _changes(plan, model, active, donors), around, donors)
     return Trace(recording, model, ids, active, around)
 
 
-@lru_cache(maxsize=32)
 def donor(model: Model, ids: tuple[int, ...], around: Circumstances) -> Recording:
     """An unedited run on another sentence, under the same circumstances, for readers who share it.
 
     Raises `InputError` for a sentence that the model cannot read.
     """
+    # a run of training has another model at each step, which nobody asks for again
+    return (_donor if around.moments is None else _donor.__wrapped__)(model, ids, around)
+
+
+@lru_cache(maxsize=32)
+def _donor(model: Model, ids: tuple[int, ...], around: Circumstances) -> Recording:
     targets = None
     if around.targets is not None:
         # where this sentence has no targets, no cells are carried either
@@ -129,8 +134,13 @@ def donor(model: Model, ids: tuple[int, ...], around: Circumstances) -> Recordin
     return trace.recording
 
 
-def _changes(plan: Plan, edits: tuple[Edit, ...], donors: Donors) -> dict[int, tuple[Edit, ...]]:
-    return by_slot(plan, edits, {ids: recording.plan for ids, recording in donors.items()})
+def _changes(plan: Plan, model: Model, edits: tuple[Edit, ...], donors: Donors) -> dict[int, tuple[Edit, ...]]:
+    """The active edits of each slot; also of what is computed later, numbers have to fit now."""
+    changes = by_slot(plan, edits, {ids: recording.plan for ids, recording in donors.items()})
+    for edit in (edit for of_slot in changes.values() for edit in of_slot):
+        if isinstance(edit.value, float):
+            fitting(edit.name, edit.value, model.dtype)
+    return changes
 
 
 def check_length(config: ModelConfig, length: int) -> None:
@@ -243,7 +253,7 @@ def _run(plan: Plan, model: Model, ids: Integers, changes: Mapping[int, tuple[Ed
 def _rerun(plan: Plan, model: Model, ids: Integers, changes: Mapping[int, tuple[Edit, ...]],
            base: Trace, donors: Donors) -> Recording:
     """Compute again what depends on a changed edit or on other ids; take the rest from `base`."""
-    before, around = _changes(plan, base.edits, base.recording.donors), base.circumstances
+    before, around = _changes(plan, model, base.edits, base.recording.donors), base.circumstances
     stale = {slot for slot in {*changes, *before} if changes.get(slot) != before.get(slot)}
     if not np.array_equal(ids, base.ids):
         stale.add(plan.names["input_ids"])

@@ -94,7 +94,8 @@ def step(checkpoint: Checkpoint, inputs: Inputs, targets: Inputs, setting: Setti
     Raises `InputError` and `EditError` as `run` does.
     """
     training = seed is not None
-    drawn = 0 if seed is None else seed + checkpoint.step
+    # each step of each seed has draws of its own
+    drawn = 0 if seed is None else int(np.random.SeedSequence([seed, checkpoint.step]).generate_state(1)[0])
     moments = checkpoint.moments if checkpoint.step or checkpoint.moments.arrays else None
     return run(checkpoint.model, inputs, targets=targets, program=setting.program, edits=(*setting.edits, *edits),
                training=training, seed=drawn, moments=moments)

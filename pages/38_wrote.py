@@ -38,13 +38,13 @@ lesson.show(
         note="note_wrote_sources",
     ),
     section(
-        None, Rows("title_wrote_sources", tuple(
+        "section_wrote_sources_both", Rows("title_wrote_sources_both", tuple(
             (label, grid(f"{HERE}.{side}.sources", position="chosen"))
             for label, side in zip(COLUMNS, inside_rows.SIDES, strict=True)
         )),
         op("Σ"), sums("title_wrote_head", ("row_wrote_sum", f"{HERE}.SIDE.sources_sum"),
                       ("written_by_hand", f"{HERE}.SIDE.sources_by_hand"), ("row_wrote_head", f"{HERE}.SIDE.heads"),
-                      ("row_wrote_rest", f"{HERE}.SIDE.sources_rest")),
+                      ("row_wrote_head_rest", f"{HERE}.SIDE.sources_rest")),
     ),
     section(
         "section_wrote_everywhere",

@@ -64,6 +64,7 @@ def show(lesson: str, sections: tuple[Section, ...], neighbours: dict[str, Any])
 
 
 def _receive() -> None:
-    event = st.session_state["board"].get("event")
+    # an event may be on its way while its page is left; the board sends it again
+    event = st.session_state["board"].get("event") if "board" in st.session_state else None
     if event:
         events.apply(current(), event)

@@ -11,6 +11,7 @@ import streamlit as st
 
 from engine import Tensor
 from engine.operands import pair_members
+from engine.sampling import leading
 from engine.types import Index
 from ui import naming
 from ui.board import view
@@ -24,6 +25,7 @@ INK = {"light": "#4a5266", "dark": "#b6bfd2"}
 HEIGHT = 380
 PLANE_HEIGHT = 440
 MOST_PAIRS = 4
+MOST_BARS = 16
 CATEGORIES = {"autorange": "reversed", "type": "category", "automargin": True}
 
 Series = dict[str, Any]
@@ -123,7 +125,7 @@ def _arrows(points: Any, name: str, letter: str, stage: str, suffix: str) -> Ser
 
 def next_token_bars(state: State) -> dict[str, Any]:
     """Logits of the rows on the board at the last position, before the edits and now."""
-    rows = sorted(vocabulary_rows(view(state), embedding=False))
+    rows = _candidates(state)
     places = [(0, len(state.ids) - 1, row) for row in rows]
     series = [
         _bars(state, rows, _numbers(trace["logits"], places), name, colour)
@@ -140,7 +142,7 @@ def next_token_bars(state: State) -> dict[str, Any]:
 
 def scaled_probabilities(state: State) -> dict[str, Any]:
     """Probabilities of the candidates for the scaled stream, with the final norm and without."""
-    rows = sorted(vocabulary_rows(view(state), embedding=False))
+    rows = _candidates(state)
     series = [
         _bars(state, rows, _numbers(state.trace[f"scaled.{path}.probabilities"], [(0, row) for row in rows]),
               state.say(f"chart_{path}"), colour)
@@ -150,6 +152,12 @@ def scaled_probabilities(state: State) -> dict[str, Any]:
         series, state.say("chart_scaled"), barmode="group",
         xaxis={"title": state.say("probability"), "range": [0, 1]}, yaxis=CATEGORIES,
     )
+
+
+def _candidates(state: State) -> list[int]:
+    """The rows on the board; of a vocabulary that is there with all its words, those with the largest logits now."""
+    rows = sorted(vocabulary_rows(view(state), embedding=False))
+    return rows if len(rows) <= MOST_BARS else leading(state.trace["logits"].row(0, len(state.ids) - 1), MOST_BARS)
 
 
 def _numbers(tensor: Tensor, places: Sequence[Index]) -> list[float]:

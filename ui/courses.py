@@ -31,8 +31,8 @@ STEPS_AT_ONCE = 20
 PICTURE_SECONDS = 1.0
 # milliseconds until the board asks for more of a run, or for its picture
 SOON, LATER = 60, 350
-# runs that are kept for whoever asks for the same; up to 10 MB each
-MOST_COURSES = 8
+# runs that are kept, for all readers together; up to 8 MB each
+MOST_COURSES = 32
 
 
 @dataclass(frozen=True)
@@ -69,24 +69,25 @@ class Walk:
     # the end of the run, and the step that is looked at, as the chart shows them; and since when
     picture: tuple[int, int] | None = None
     pictured: float = 0.0
+    # the run while it goes on: with more readers than runs are shared, each would begin again at every portion
+    held: Course | None = None
     _terms: Terms | None = None
-    _course: Course | None = None
     _seen: tuple[object, ...] = ()
     _trace: Trace | None = field(default=None, repr=False)
 
     def course(self, terms: Terms) -> Course:
-        """The run of these terms, which stays at hand even where the shared ones have let it go.
+        """The run of these terms; one that the shared ones have let go starts again, and comes to the same.
 
         Under other terms it stops going on by itself.
         """
-        if self._course is None or self._terms != terms:
-            self._terms, self._course, self.running, self.picture = terms, shared(terms), False, None
-        return self._course
+        if self._terms != terms:
+            self._terms, self.running, self.picture, self.held = terms, False, None, None
+        return self.held or shared(terms)
 
     def trace(self, course: Course, step: int, baseline: Trace) -> Trace:
         """The model after so many steps, run as the baseline is run, with what its optimizer remembers."""
         around = baseline.circumstances
-        seen = (course, step, around)
+        seen = (self._terms, step, around)
         if self._trace is None or self._seen != seen:
             checkpoint = course.at(step)
             self._seen, self._trace = seen, run(
@@ -173,11 +174,12 @@ def go_on(state: State) -> None:
         walk.picture = None
     if not walk.running:
         now.advance(trained(state), SLICE_SECONDS)
-        return
-    goal = min(trained(state) + STEPS_AT_ONCE, MOST_TRAINED)
-    now.advance(goal, SLICE_SECONDS)
-    state.set_control("trained", min(goal, now.reached))
-    walk.running = trained(state) < MOST_TRAINED and not (now.ended and trained(state) == now.reached)
+    else:
+        goal = min(trained(state) + STEPS_AT_ONCE, MOST_TRAINED)
+        now.advance(goal, SLICE_SECONDS)
+        state.set_control("trained", min(goal, now.reached))
+        walk.running = trained(state) < MOST_TRAINED and not (now.ended and trained(state) == now.reached)
+    walk.held = now if is_behind(state) else None
 
 
 def live(state: State) -> dict[str, Any]:
@@ -201,6 +203,7 @@ def take(state: State, steps: int) -> None:
 def set_running(state: State, running: bool) -> None:
     """Let the run go on by itself, or stop it where it is."""
     state.set_control("time", -1)
+    state.walk.held = course(state)
     state.walk.running = running
     go_on(state)
 

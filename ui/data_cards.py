@@ -58,11 +58,16 @@ def _head(state: State, name: str) -> Markup:
 def _area(state: State) -> None:
     """The field of the text; emptied, it has the preset's own again."""
     key, most = f"dataset_{state.choices.language}_{state.choices.preset}", int(CONTROLS["dataset"].high)
-    st.session_state[key] = dataset.text(state)
+    count = len(st.session_state.get(key, ""))
+    # one that is too long stays in the field, to be shortened
+    if count <= most:
+        st.session_state[key] = dataset.text(state)
     st.text_area(
-        state.say("data_field", most=most), key=key, height=AREA_HEIGHT, max_chars=most,
-        on_change=lambda: _set("dataset", st.session_state[key][:most]),
+        state.say("data_field", most=most), key=key, height=AREA_HEIGHT,
+        on_change=lambda: _set("dataset", st.session_state[key]),
     )
+    if count > most:
+        st.html(tag("p", state.say("data_too_long", count=count, most=most), css="card-refusal", role="alert"))
 
 
 def _text(state: State, now: Cut) -> Markup:
@@ -87,14 +92,16 @@ def _settings(state: State, now: Cut) -> None:
             key = f"data_{name}_{state.choices.language}"
             st.session_state[key] = value
             most = dataset.longest(state) if name == "block" else int(CONTROLS[name].high)
+            # Streamlit would refuse a number out of range in English
             st.number_input(
-                state.say(f"data_{name}"), 0 if name == "shuffle" else 1, most, key=key, width=190,
-                help=state.say(f"data_{name}_help"), on_change=_take, args=(name, key),
+                state.say(f"data_{name}"), key=key, width=190, step=1, help=state.say(f"data_{name}_help"),
+                on_change=_take, args=(name, key, 0 if name == "shuffle" else 1, most),
             )
 
 
-def _take(name: str, key: str) -> None:
-    _set(name, st.session_state[key])
+def _take(name: str, key: str, least: int, most: int) -> None:
+    """Take the number that was typed, or the nearest that can be."""
+    _set(name, min(max(st.session_state[key], least), most))
     _set("batch", 0)
 
 

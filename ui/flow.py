@@ -46,13 +46,14 @@ def _system(config: ModelConfig) -> Iterator[Block]:
     yield Block("prompt", "system_prompt", "tokens", "system.prompt", side=right)
     yield Block("ids", "system_ids", "embedding", "input_ids", model, branch="repeat_forward")
     yield Block("forward", "system_forward", "overview", f"layers.{last}.output", model, branch="repeat_training")
-    yield Block("logits", "system_logits", "lm_head", "choosing.ranked", model)
+    yield Block("logits", "system_logits", "lm_head", "choosing.ranked", model, names="choosing.order")
     yield Block("loss", "system_loss", "loss", "loss", side=left)
     yield Block("backward", "system_backward", "backward", "optimizer.gradient_length", side=left)
     yield Block("optimizer", "system_optimizer", "optimizer", f"optimizer.sgd.{table}.change", fixed=target, side=left)
     yield Block("update", "system_update", "optimizer", f"optimizer.sgd.{table}.updated", fixed=target, side=left)
     yield Block("repeat_training", "system_repeat_training", "training", side=left)
-    yield Block("select", "system_select", "choosing", "choosing.probabilities", side=right)
+    yield Block("select", "system_select", "choosing", "choosing.probabilities", side=right,
+                names="choosing.order")
     yield Block("next", "system_next", "choosing", "generating.drawn", fixed=(("step", "next"),), side=right)
     # without a causal mask earlier positions change with every token, and nothing can be kept
     keys = KEY.format(layer=last) if config.causal else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -129,7 +130,7 @@ def _mean(power: int) -> Formula:
     def written(cell: Cell, groups: Groups) -> list[Part]:
         count = len(groups[0]) + cell.omitted
         powers: list[list[Part]] = [[term, sign] for term in groups[0]]
-        rest = _rest(cell, cell.value * count, sum(term.value ** power for term in groups[0]))
+        rest = _rest(cell, cell.value * count, sum(prod([term.value] * power) for term in groups[0]))
         return ["(", *_joined(powers + rest, " + "), f") ÷ {count}"]
     return written
 

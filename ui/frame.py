@@ -48,6 +48,7 @@ def build(lesson: str, sections: tuple[Section, ...], view: View) -> Frame:
         for part, items in drawn if items or not part.items
     ]
     trace = view.baseline
+    _tell_layers_apart(drawing.grids, trace)
     names = frozenset(name for grid in drawing.resolved for name, _ in grid.parts)
     data: dict[str, Any] = {
         "labels": text.board_labels(view.language),
@@ -58,6 +59,16 @@ def build(lesson: str, sections: tuple[Section, ...], view: View) -> Frame:
     digest = hashlib.blake2b(json.dumps([lesson, data], sort_keys=True).encode(), digest_size=8)
     data["version"] = digest.hexdigest()
     return Frame(data, tuple(drawing.resolved), names, drawing.uses_layer, drawing.uses_head)
+
+
+def _tell_layers_apart(grids: dict[str, dict[str, Any]], trace: Trace) -> None:
+    """Put the layer into titles that tensors of several layers would share."""
+    bearers: dict[str, set[str]] = {}
+    for grid in grids.values():
+        bearers.setdefault(grid["title"], set()).add(grid["tensor"])
+    for grid in grids.values():
+        if len(bearers[grid["title"]]) > 1 and grid["title"] == grid["short"]:
+            grid["title"] = naming.long_name(grid["tensor"], naming.goal(trace[grid["tensor"]]))
 
 
 def tokens(model: Model, ids: tuple[int, ...], preset: str, language: str) -> list[dict[str, Any]]:

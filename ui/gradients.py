@@ -20,7 +20,7 @@ CERTAINTY = 4.0
 # and within this where nothing is known of it
 AT_A_KINK = 1e-8
 # steps of softmax: what is set by hand there no longer cancels the row's largest number, which is held fixed
-_SOFTMAX = (".shifted", ".exp", ".sum")
+_SOFTMAX = (".shifted", ".exp", ".sum", "loss.log_sum", "loss.target_shifted")
 
 
 @dataclass(frozen=True)

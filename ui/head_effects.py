@@ -17,6 +17,7 @@ from engine.edits import Mean, among
 from engine.programs.heads import BY_QUERY
 from engine.programs.question import Question
 from engine.removal import Head, removal
+from engine.sampling import leading
 from ui import naming, runs, token_choice
 from ui.controls import REMOVED_TO
 from ui.layout import Line, Say, grid
@@ -27,15 +28,17 @@ from ui.text import number, percent
 
 LESSON = "heads"
 ZERO = REMOVED_TO[0]
+COLUMNS = ("head", "logit", "lead", "probability", "leader", "ways")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """At the last position: the chosen token's logit, its lead over the rival's, and its probability."""
+    """At the last position: the chosen token's logit, its lead over the rival's, its probability; who comes first."""
 
     logit: float
     lead: float
     probability: float
+    leader: int
 
 
 def panel(state: State) -> None:
@@ -58,9 +61,10 @@ def data(state: State) -> dict[str, Any] | None:
                                str(state.control("removed_to")))
     moved = {head: after.logit - before.logit for head, after in without.items()}
     named = {name: naming.token_label(state.model, getattr(question, name)) for name in ("token", "rival")}
+    caption = "ranking_caption_edited" if state.active(state.edits) else "ranking_caption"
     return {
-        "caption": state.say("ranking_caption", **named, logit=number(before.logit)),
-        "columns": [state.say(f"ranking_{name}", **named) for name in ("head", "logit", "lead", "probability", "ways")],
+        "caption": state.say(caption, **named, logit=number(before.logit), lead=number(before.lead)),
+        "columns": [state.say(f"ranking_{name}", **named) for name in COLUMNS],
         "before": percent(choices.language, before.probability),
         "largest": max(map(_size, moved.values())),
         "rows": [
@@ -68,6 +72,7 @@ def data(state: State) -> dict[str, Any] | None:
                 "label": state.say("part_head", layer=head.layer + 1, head=head.head), "layer": head.layer,
                 "head": head.head, "logit": finite(moved[head]), "lead": finite(without[head].lead - before.lead),
                 "probability": percent(choices.language, without[head].probability),
+                "leader": naming.token_label(state.model, without[head].leader),
             }
             for head in sorted(moved, key=lambda head: _size(moved[head]), reverse=True)
         ],
@@ -111,4 +116,5 @@ def _outcome(trace: Trace, question: Question) -> Outcome:
     last = trace.ids.shape[1] - 1
     logits, probabilities = (trace[name].row(0, last) for name in ("logits", "probabilities"))
     logit = float(logits[question.token])
-    return Outcome(logit, logit - float(logits[question.rival]), float(probabilities[question.token]))
+    lead = logit - float(logits[question.rival])
+    return Outcome(logit, lead, float(probabilities[question.token]), leading(logits, 1)[0])

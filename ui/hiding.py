@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from ui.layout import Item, Optional, Removed, Section, Slider, Switch
+from ui.layout import Dial, Item, Optional, Removed, Section, Slider, Switch
 
 # where it stands on the page → what can be hidden there, as the address names it
 PLACES: Mapping[str, tuple[str, ...]] = MappingProxyType({
@@ -69,5 +69,5 @@ def without_controls(sections: tuple[Section, ...]) -> tuple[Section, ...]:
 def _uncontrolled(items: tuple[Item, ...]) -> tuple[Item, ...]:
     return tuple(
         replace(item, items=_uncontrolled(item.items)) if isinstance(item, Optional) else item
-        for item in items if not isinstance(item, Slider | Switch | Removed)
+        for item in items if not isinstance(item, Slider | Dial | Switch | Removed)
     )

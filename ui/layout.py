@@ -181,6 +181,8 @@ class Block:
     operator: str | None = None
     fixed: Fixed = ()
     side: str | None = None
+    # token ids that stand above the cells, one for each
+    names: str | None = None
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def _words(prose: Prose, state: State) -> None:
     if prose.tasks_follow and prose.preset not in (None, state.choices.preset):
         tasks.caption(text.say(language, "try_note", example=example))
         if not state.hides("model"):
-            tasks.button(text.say(language, "try_switch", example=example.strip()), key="try_switch",
+            tasks.button(text.say(language, "try_switch", example=example).strip(), key="try_switch",
                          on_click=lambda: _take(str(prose.preset)))
 
 

@@ -17,18 +17,28 @@ HEADROOM = 1.1
 def surprise(state: State) -> dict[str, Any]:
     """−ln p for every probability p, where each position's target lies on it, and where a uniform guess would."""
     now, before = state.trace, state.baseline
-    series: list[Series] = [
-        {"type": "scatter", "mode": "lines", "name": "−ln p", "x": now["loss.curve.p"].data.tolist(),
-         "y": now["loss.curve.surprise"].data.tolist(), "line": {"color": GREY, "width": 2}, "hoverinfo": "skip"},
+    points: list[Series] = [
         *([_positions(state, before, state.say("baseline"), GREY)] if now is not before else []),
         _positions(state, now, state.say("chart_loss_targets"), BLUE),
         _uniform(state),
     ]
-    heights = [height for each in series[1:] for height in each["y"] if height is not None]
+    heights = [height for each in points for height in each["y"] if height is not None]
     return figure(
-        series, state.say("chart_loss"), xaxis={"title": state.say("chart_loss_probability"), "range": [-0.02, 1.02]},
+        [_curve(now, points), *points], state.say("chart_loss"), xaxis={"title": state.say("chart_loss_probability"), "range": [-0.02, 1.02]},
         yaxis={"title": state.say("chart_loss_surprise"), "range": [0, HEADROOM * max(heights)]},
     )
+
+
+def _curve(trace: Trace, points: list[Series]) -> Series:
+    """−ln p, up to the highest of the points where that lies beyond its end."""
+    curve = list(zip(trace["loss.curve.surprise"].data.tolist(), trace["loss.curve.p"].data.tolist(), strict=True))
+    shown = [
+        (height, share) for each in points for height, share in zip(each["y"], each["x"], strict=True)
+        if height is not None and share is not None
+    ]
+    heights, shares = zip(*sorted({*curve, max(shown)}), strict=True)
+    return {"type": "scatter", "mode": "lines", "name": "−ln p", "x": list(shares), "y": list(heights),
+            "line": {"color": GREY, "width": 2}, "hoverinfo": "skip"}
 
 
 def _uniform(state: State) -> Series:

@@ -65,7 +65,7 @@ _LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType({
     "layernorm.stretch": (0.1, 10.0), "layernorm.shift": (-5.0, 5.0), "layernorm.own.x": (-10.0, 10.0),
     "gelu.own.x": (-4.0, 4.0), "gelu.table.x": (-6.0, 6.0), "dropout.p": (0.0, 0.9), "dropout.seed": (0.0, 99.0),
     "choosing.temperature": (0.0, 2.0), "choosing.top_k": (1.0, 50.0), "choosing.top_p": (0.0, 1.0),
-    "choosing.seed": (0.0, 999.0), "loss.vocabulary_size": (1.0, 100_000.0),
+    "choosing.seed": (0.0, 999.0), "loss.vocabulary_size": (1.0, 100_000.0), "optimizer.adamw.step": (1.0, 100.0),
 })
 # what is made of the other input of `engine.programs.attention_linear`
 _TURNED_ROUND = ("attention_linear.other", "attention_linear.held.v.", "attention_linear.held.v_heads.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import ne
 from typing import TYPE_CHECKING
 
 from engine import GlassboxError, InputError, Model, presets
@@ -40,12 +41,13 @@ def text(state: State) -> str:
 
 
 def proposed(state: State) -> str:
-    """The preset's other sentence where it has as many tokens; else this one with another word in front."""
-    own, ids = _own(state), _read(state, presets.OTHERS[state.choices.preset])
-    tokenizer = _model(state).tokenizer
+    """One of the preset's other sentences, if it differs in one token; else this one with another word in front."""
+    own, tokenizer = _own(state), _model(state).tokenizer
     assert tokenizer is not None
-    if len(ids) == len(own) and ids != own:
-        return tokenizer.decode(list(ids))
+    for sentence in presets.OTHERS[state.choices.preset]:
+        ids = _read(state, sentence)
+        if len(ids) == len(own) and sum(map(ne, ids, own)) == 1:
+            return tokenizer.decode(list(ids))
     first = next(token for token in tokenizer.words if token != own[0])
     return tokenizer.decode([first, *own[1:]])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from engine import GlassboxError, Trace
+from engine import Carried, GlassboxError, Trace
 from engine.patching import KINDS
 from engine.sampling import leading
 from ui import naming, pairs, patch_charts, patching, token_choice
@@ -64,6 +64,8 @@ def _swap() -> None:
         ids = pairs.other(state)
     except GlassboxError:
         return  # the page says already what is wrong with it
+    # what was carried over from it would now be this sentence's own
+    state.commit(tuple(edit for edit in state.edits if edit.value != Carried(ids)))
     state.set_control("other", tokenizer.decode(list(state.ids)))
     state.choose(text=tokenizer.decode(list(ids)))
 
@@ -260,15 +262,16 @@ def _vectors(state: State, now: Setting, place: Place) -> None:
     edit = now.edit(place)
     prefix = "d" if "head" in now.here[edit.name].axes else "c"
     rows = [trace[edit.name].data[edit.index] for trace in (now.here, now.there, state.trace)]
+    columns = [f"{prefix}{feature}" for feature in range(len(rows[0]))]
     st.caption(state.say("patch_vectors", name=edit.name))
     st.dataframe(
         {
             "run": [state.say(f"patch_{name}") for name in RUNS],
-            **{f"{prefix}{feature}": [float(row[feature]) for row in rows] for feature in range(len(rows[0]))},
+            **{name: [number(float(row[feature])) for row in rows] for feature, name in enumerate(columns)},
         },
         column_config={
             "run": st.column_config.TextColumn(""),
-            **{f"{prefix}{feature}": st.column_config.NumberColumn(format="%.4f") for feature in range(len(rows[0]))},
+            **{name: st.column_config.TextColumn(alignment="right") for name in columns},
         },
         key="patch_vectors", alt=state.say("patch_vectors", name=edit.name), hide_index=True,
     )

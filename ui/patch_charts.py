@@ -89,7 +89,10 @@ def grid(state: State, now: Setting, effects: Mapping[Place, float], chosen: Pla
         {
             "type": "scatter", "mode": "markers+text", "name": "",
             "x": [position for _, position in now.places], "y": [layer for layer, _ in now.places],
-            "text": [_written(len(columns), effects[place], sizes[place]) for place in now.places],
+            "text": [
+                "–" if now.ids == now.other else _written(len(columns), effects[place], sizes[place])
+                for place in now.places
+            ],
             "textfont": {"color": [shades.ink(sizes[place]) for place in now.places], "size": 13},
             "customdata": [_told(state, now, place, effects[place], shares[place]) for place in now.places],
             "hovertemplate": "%{customdata}<extra></extra>",

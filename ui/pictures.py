@@ -25,17 +25,20 @@ def live(drawing: Drawing, scope: str) -> dict[str, Any]:
     layer = drawing.view.layer
     boxes = []
     for block in flow.blocks(scope, drawing.trace.model.config, layer):
-        cells, shape = None, ""
+        cells, shape, names = None, "", None
         if block.tensor is not None:
             tensor = drawing.trace[drawing.tensor_name(block.tensor)]
-            shape = naming.shape_text(tensor)
+            # of the draws, a box shows one
+            shape = "" if "step" in dict(block.fixed) else naming.shape_text(tensor)
             # the last position's vector, or all positions where there is a number for each
             own = tensor.axes[-1] if tensor.axes else None
             place: Fixed = (("position", "last"),) if own != "position" else ()
             along = None if own in dict(block.fixed) else own
             cells = drawing.grid(Grid(block.tensor, columns=along, fixed=(*place, *block.fixed)))
+            if block.names is not None:
+                names = drawing.grid(Grid(block.names, columns=along, fixed=(*place, *block.fixed)))
         hue = naming.hue(drawing.tensor_name(block.tensor or ""))
-        boxes.append({**_box(drawing, block, shape), "cells": cells, "hue": hue})
+        boxes.append({**_box(drawing, block, shape), "cells": cells, "names": names, "hue": hue})
     sides = dict.fromkeys(box["side"] for box in boxes if box["side"] is not None)
     return {"type": "flow", "blocks": boxes, "sides": {side: drawing.say(side) for side in sides}}
 

@@ -28,7 +28,8 @@ def quest(state: State, token: int) -> Quest:
 def report(state: State) -> None:
     """Draw both cards."""
     with st.container(key="card_raise_slopes"):
-        st.html(join(_head(state, "raise_slopes"), tag("div", _slopes(state), css="card-content loop-table")))
+        head = _head(state, "raise_slopes", count=MOST_STEEP)
+        st.html(join(head, tag("div", _slopes(state), css="card-content loop-table")))
     with st.container(key="card_raise_search"):
         standings = tag("div", *_standings(state), css="card-content")
         st.html(join(_head(state, "raise_search", margin=short(MARGIN)), standings))
@@ -36,7 +37,7 @@ def report(state: State) -> None:
             _search(state)
 
 
-def _head(state: State, name: str, **values: str) -> Markup:
+def _head(state: State, name: str, **values: object) -> Markup:
     title = tag("h3", state.say(name), css="card-title")
     return join(title, tag("p", state.say(f"{name}_note", **values), css="card-note"))
 
@@ -56,7 +57,7 @@ def _slopes(state: State) -> Markup:
     heads = ("parameter", "cell", "slope", "sloped")
     table = steepest(state.trace)
     lines = [
-        tag("tr", tag("td", one.name), tag("td", _cell(state, one.name, one.index), css="pairs-ids"),
+        tag("tr", tag("td", naming.long_name(one.name)), tag("td", _cell(state, one.name, one.index), css="pairs-ids"),
             tag("td", number(one.slope), css="pairs-ids"),
             tag("td", state.say("raise_of", part=one.sloped, whole=one.cells), css="pairs-ids"))
         for one in table[:MOST_STEEP] if one.sloped
@@ -139,7 +140,7 @@ def _apply(edits: tuple[Edit, ...]) -> None:
 def _table(state: State, asked: Quest, best: tuple[Found, ...]) -> Markup:
     """A line for each edit: the cell, its value before and after, the change beside the estimate, the lead."""
     names = ("cell", "before", "after", "change", "estimate", "lead")
-    heads = tag("tr", *(tag("th", state.say(f"raise_{name}"), scope="col") for name in names))
+    heads = tag("tr", *(tag("th", state.say(f"raise_{name}", margin=short(MARGIN)), scope="col") for name in names))
     lines = [
         tag("tr", tag("td", _cell(state, one.name, one.index)), *(
             tag("td", number(each), css="pairs-ids") for each in (one.before, one.after, one.change, one.estimate)
@@ -159,5 +160,5 @@ def _work(state: State, outcome: Outcome) -> list[Markup]:
     )]
     for key, names in (("raise_failed", outcome.failed), ("raise_flat", outcome.flat)):
         if names:
-            said.append(state.say(key, names=listed(state.choices.language, names)))
+            said.append(state.say(key, names=listed(state.choices.language, list(map(naming.long_name, names)))))
     return [tag("p", each) for each in said]

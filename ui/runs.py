@@ -141,7 +141,7 @@ def article(preset: str = "cats", lesson: str = "overview") -> Trace:
 def beside(example: Trace) -> Trace:
     """The run on the other sentence of a preset, beside the one on its own, with what the lesson adds there."""
     preset = next(name for name in presets.NAMES if presets.load(name) is example.model)
-    return run(example.model, presets.OTHERS[preset], program=example.circumstances.program)
+    return run(example.model, presets.OTHERS[preset][0], program=example.circumstances.program)
 
 
 def later(example: Trace, steps: int) -> Trace:

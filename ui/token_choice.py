@@ -69,7 +69,10 @@ def _positions(state: State) -> dict[int, str]:
 
 
 def _tokens(state: State, name: str) -> dict[int, str]:
-    """The tokens that are offered: those that lead, the sentence's, the preset's, the chosen one, or all there are."""
+    """The tokens that are offered: those that lead, the sentence's, the preset's, the chosen one, or all there are.
+
+    A token is not held against itself.
+    """
     choices = state.choices
     asked = state.control("token") if name == "rival" else -1
     place = (choices.preset, choices.seed, choices.switches)
@@ -81,7 +84,8 @@ def _tokens(state: State, name: str) -> dict[int, str]:
         *([now] if 0 <= now < size else []),
     ]
     offered = dict.fromkeys([*near, *(range(size) if size <= MOST_OFFERED else ())])
-    labels = {token: label(state, token) for token in offered}
+    is_asked = {chosen(state)} if name == "rival" else set()
+    labels = {token: label(state, token) for token in offered if token not in is_asked}
     # an id without a word says little, even where it leads
     ordered = sorted(labels, key=lambda token: labels[token].startswith("#"))
     return {

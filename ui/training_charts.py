@@ -12,7 +12,7 @@ from ui.state import State
 
 # a run that has hardly begun is not stretched over the whole width
 FEWEST_STEPS = 20
-HEIGHT = 330
+HEIGHT = 350
 
 
 def curves(state: State) -> dict[str, Any]:
@@ -32,6 +32,7 @@ def curves(state: State) -> dict[str, Any]:
     ]
     return figure(
         series, state.say("chart_training"), height=HEIGHT, margin={"l": 60, "r": 60, "t": 60, "b": 50},
+        legend={"orientation": "h", "y": -0.32},
         xaxis={"title": state.say("chart_training_step"), "range": [0, width]},
         yaxis={"title": state.say("chart_training_loss"), "rangemode": "tozero"},
         yaxis2={"title": probability, "overlaying": "y", "side": "right", "range": [0, 1.02], "tickformat": ".0%",

@@ -65,7 +65,8 @@ def _values(view: View) -> Mapping[str, object]:
     return {
         **runs.sizes(view.baseline), "pairs": naming.pairs_text(view.language, config),
         "cap": f"{config.logit_soft_cap or 0:g}",
-        "activation": text.say(view.language, f"flow_{config.activation}"), **_asked(view),
+        "activation": text.say(view.language, f"flow_{config.activation}"), "number": view.layer + 1, "head": view.head,
+        **_asked(view),
     }
 
 

@@ -14,7 +14,7 @@ class Board {
     this.listeners = new AbortController();
     this.addressBar = new AddressBar(this.listeners.signal);
     this.presentation = new Presentation(this);
-    this.portions = new Portions(this);
+    this.portions = new Portions(this, this.listeners.signal);
     this.words = new Words(this, this.listeners.signal);
     document.addEventListener("keydown", (event) => handlePageKey(this, event), { signal: this.listeners.signal });
     attachCellEvents(this, this.root);

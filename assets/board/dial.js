@@ -1,5 +1,7 @@
 // A slider for a control of the lesson, and the pace at which a computation that takes long goes on.
 
+const PAGE_LINKS = '[data-testid="stSidebarNav"] a, [data-testid="stPageLink"] a';
+
 /** A labelled slider over whole numbers from 0; how far it goes comes with the live data. */
 function buildDial(board, { control, label: words }) {
   const label = element("label", "gb-control gb-dial");
@@ -29,13 +31,17 @@ function buildDial(board, { control, label: words }) {
 
 /** While Python says that there is more to do, asks for it so many milliseconds after each answer; nobody waits. */
 class Portions {
-  constructor(board) {
+  constructor(board, signal) {
     this.board = board;
+    // A request that overtakes the way to another page would lead Streamlit back to this one.
+    document.addEventListener("click", ({ target }) => target.closest?.(PAGE_LINKS) && clearTimeout(this.timer), { capture: true, signal });
   }
 
   draw(pause) {
     clearTimeout(this.timer);
     if (pause) this.timer = setTimeout(() => this.ask(), pause);
+    // also where the page was left with a request on its way
+    else this.board.outbox.giveUp("go_on");
   }
 
   ask() {

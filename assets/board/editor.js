@@ -14,7 +14,7 @@ class NumberEntry {
   constructor(board, input, field) {
     Object.assign(this, { board, input, field, gesture: null });
     input.addEventListener("keydown", (event) => this.onKey(event));
-    input.addEventListener("input", () => field.refuse(""));
+    input.addEventListener("input", () => this.refuse(""));
     input.addEventListener("blur", () => {
       if (this.isOpen && this.commit()) this.close(false);
     });
@@ -28,9 +28,19 @@ class NumberEntry {
     this.input.value = text;
   }
 
+  /** An entry that was refused gives way to a value that came from elsewhere. */
+  follow(value) {
+    if (this.isOpen && this.isRefused && !sameNumber(value, this.sent)) this.close(true);
+  }
+
+  refuse(text) {
+    this.isRefused = text !== "";
+    this.field.refuse(text);
+  }
+
   close(byKey) {
     this.isOpen = false;
-    this.field.refuse("");
+    this.refuse("");
     this.field.leave(byKey);
   }
 
@@ -58,7 +68,7 @@ class NumberEntry {
     const start = Number.isFinite(typed) ? typed : Number.isFinite(this.sent) ? this.sent : 0;
     this.send(tidy(start + count * this.field.step()));
     this.untouched = this.input.value = formatForEntry(this.sent);
-    this.field.refuse("");
+    this.refuse("");
   }
 
   send(value) {
@@ -72,7 +82,7 @@ class NumberEntry {
     if (this.input.value === this.untouched) return true;
     const { value, refusal } = parseNumber(this.input.value, this.board.allowsMinusInfinity(this.field.cell()));
     if (refusal) {
-      this.field.refuse(this.board.labels[refusal]);
+      this.refuse(this.board.labels[refusal]);
       return false;
     }
     if (!sameNumber(value, this.sent)) this.send(value);
@@ -212,7 +222,7 @@ class EditorBar {
   listen() {
     enableGestures(this.board, this.slider, (gesture) => {
       this.entry.isOpen = false;
-      this.entry.field.refuse("");
+      this.entry.refuse("");
       this.board.edit(this.editor, Number(this.slider.value), gesture);
     });
     this.entry = new NumberEntry(this.board, this.field, {
@@ -272,6 +282,7 @@ class EditorBar {
     this.reference = reference;
     this.editor = editor;
     const value = this.board.shownValue(editor);
+    this.entry.follow(value);
     setText(this.name, this.board.nameOf(editor));
     setText(this.state, this.describe(editor, value));
     const [low, high] = this.range();

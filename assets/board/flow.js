@@ -127,6 +127,7 @@ class FlowPicture {
     heading.append(name);
     if (block.shape) heading.append(element("span", "gb-shape", block.shape));
     node.append(heading);
+    if (block.names) node.append(this.buildCells(block.names));
     if (block.cells) node.append(this.buildCells(block.cells));
     return node;
   }

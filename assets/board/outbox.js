@@ -63,6 +63,15 @@ class Outbox {
     this.waiting = this.waiting.filter((event) => event.gesture !== gesture);
   }
 
+  /** Waits no longer for the answer to a request that is of no use any more. */
+  giveUp(type) {
+    this.waiting = this.waiting.filter((event) => event.type !== type);
+    if (this.inFlight?.type !== type) return;
+    clearTimeout(this.timer);
+    Object.assign(this, { inFlight: null, isLate: false });
+    this.sendNext();
+  }
+
   /** A new session knows nothing yet: `first` comes before everything that has no answer. */
   restart(first) {
     this.waiting = [first, ...this.unsent()];

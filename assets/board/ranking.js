@@ -30,15 +30,16 @@ function buildRankingTable(board, { caption, columns, before, largest, rows }, w
   return table;
 }
 
-function buildRankingRow(board, { label, layer, head, logit, lead, probability }, { columns, before, largest, ways }) {
+function buildRankingRow(board, { label, layer, head, logit, lead, probability, leader }, { columns, before, largest, ways }) {
   const line = element("tr");
   const name = element("th", "", label);
   name.scope = "row";
-  line.append(name, element("td"), element("td", "", formatDelta(numberFromWire(lead))), element("td", "", `${before} → ${probability}`));
+  const texts = ["", formatDelta(numberFromWire(lead)), `${before} → ${probability}`, leader];
+  line.append(name, ...texts.map((text) => element("td", "", text)));
   const moved = numberFromWire(logit);
   line.children[1].append(buildBar(moved, largest), element("span", "", formatDelta(moved)));
   // on a phone, where there is no room for a line of headers
-  for (const number of [1, 2, 3]) line.children[number].dataset.label = columns[number];
+  for (const number of texts.keys()) line.children[number + 1].dataset.label = columns[number + 1];
   if (ways.length) {
     const links = element("td", "gb-ways");
     links.append(...ways.map((way) => button("gb-link", way.title, () => board.go(way.lesson, { layer, head }))));

@@ -39,6 +39,7 @@ from engine.programs import (
 )
 from engine.programs.question import Asking, Question
 from engine.programs.walkthrough import lessons
+from engine.training import Setting
 
 Program = Callable[[Scope, ModelConfig], None]
 
@@ -82,7 +83,7 @@ SUPERVISED = frozenset({"system", "data", "loss", "backward", "optimizer", "trai
 # lessons that follow one parameter's step
 STEPPING = frozenset({"optimizer", "training"})
 # what a training run computes, by its optimizer
-_RUNS = tuple(Asking(training.program, Question(optimizer=kind)) for kind in KINDS)
+_RUNS = tuple(Setting(kind, clips=True).program for kind in KINDS)
 
 
 def asks(lesson: str) -> bool:
@@ -91,5 +92,6 @@ def asks(lesson: str) -> bool:
 
 
 def everywhere() -> tuple[Program, ...]:
-    """Every program that a page may add."""
-    return tuple(dict.fromkeys([lessons, *OWN.values(), *_RUNS]))
+    """Every program that a page may add; of training the steps of a run, which have all that its page has."""
+    own = (program for lesson, program in OWN.items() if lesson != "training")
+    return tuple(dict.fromkeys([lessons, *own, *_RUNS]))

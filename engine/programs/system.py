@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.bounds import Bounds
 from engine.config import ModelConfig
 from engine.optimizers import SGD
 from engine.plan import Scope
@@ -19,7 +20,8 @@ def program(scope: Scope, config: ModelConfig) -> None:
     make_steps(scope, followed(scope, config, True, (table,)), SGD)
     generating.program(scope, config)
     inside, apply = scope.at("system"), scope.builder.apply
-    prompt = inside.record("prompt", scope.find("input_ids").copy())
+    ids = Bounds(0, config.vocab_size - 1, whole=True)
+    prompt = inside.record("prompt", apply("copy", scope.find("input_ids"), dtype=scope.builder.dtype, bounds=ids))
     drawn = apply("take", scope.find("generating.drawn"), axis="step", index=0)
     behind = apply("expand", drawn, number=1, axis="position", size=1)
-    inside.record("text", apply("concatenate", prompt, behind, axis="position"))
+    inside.record("text", apply("concatenate", prompt, behind, axis="position", bounds=ids))

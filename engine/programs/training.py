@@ -11,6 +11,6 @@ from engine.training import followed, make_steps
 def program(scope: Scope, config: ModelConfig, question: Question) -> None:
     """loss, its gradients, clipped; and `optimizer.KIND.NAME.updated` of the parameter in question, or of every one.
 
-    With all of them it is `training.optimize`, which a run repeats. A run needs `targets`.
+    A run repeats the step of all of them: `training.Setting.program`. It needs `targets`.
     """
     make_steps(scope, followed(scope, config, True, question.parameters), question.optimizer)

@@ -102,7 +102,7 @@ class Split:
         by_hand = [self.worth(find(f"layers.{layer}.wrote.by_hand")) for layer in range(config.layers)]
         parts.append(inside.record("by_hand", apply("total", *by_hand, self._behind_the_stream(logit))))
         total = inside.record("sum", apply("total", *parts))
-        inside.record("rest", total - logit)
+        inside.record("rest", apply("difference", total, logit))
 
     def worth(self, x: Value) -> Value:
         """x · direction ÷ scale, […,C] → […]."""
@@ -144,7 +144,7 @@ class Split:
             "batch head query key, batch head key head_feature -> batch head query head_feature", weights, values
         )
         by_hand = here.record("sources_by_hand", self._scaled(by_head(merged - merge_heads(mixed), "position")))
-        here.record("sources_rest", total + by_hand - heads)
+        here.record("sources_rest", apply("difference", total + by_hand, heads))
         return heads
 
     def _through(self, matrix: str, axis: str) -> Value:

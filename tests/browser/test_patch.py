@@ -63,4 +63,4 @@ def test_a_wrong_sentence_is_explained_and_mended(reader: Reader) -> None:
     field.press("Enter")
     reader.page.locator(".card-refusal").wait_for(state="detached")
     reader.page.locator(".js-plotly-plot .heatmaplayer image").wait_for()
-    assert reader.query["other"] == "今差天气真"
+    reader.wait_for_query({**reader.query, "other": "今差天气真"})

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
 
-from engine import Edit, Model, ModelConfig, Trace, explain, gradient, presets, programs, run
+from engine import Edit, EditError, Model, ModelConfig, Trace, explain, gradient, presets, programs, run
 from engine.deferred import _PARTS
 from engine.edits import Part
 from engine.memory import ArrayCache
 from engine.overlays import LARGE_TABLE, SparseOverlay, overlay, overlay_parameter
 from engine.plan import LARGE_VOCABULARY
-from tests.engine.support import Array
+from tests.engine.support import Array, model_with
 
 V = 12000
 IDS = [[7, 11999, 7], [4096, 0, 5]]
@@ -196,3 +197,37 @@ def test_what_is_kept_is_bounded_in_bytes() -> None:
     assert made == [1, 2, 3, 2], "the one that was not asked for longest goes first"
     assert cache.get("large", lambda: np.zeros(1000)).shape == (1000,)
     assert cache.bytes == 0
+
+
+def test_a_number_beyond_float32_is_refused_before_anybody_looks() -> None:
+    double = model(False)
+    single = Model(double.config, {name: array.astype(np.float32) for name, array in double.parameters.items()})
+    with pytest.raises(EditError) as raised:
+        run(single, IDS, edits=[Edit("logits", (0, 1, 7), 1e300)])
+    assert raised.value.code == "not_finite"
+
+
+@pytest.mark.parametrize("lesson", ["wrote", "backward", "raise_logit", "system", "why_layers"])
+@pytest.mark.parametrize("name", ["layers.0.attention.Wo", "layers.0.attention.Wq", "position_embedding.weight"])
+def test_an_edited_large_table_is_as_good_as_a_model_with_the_number(lesson: str, name: str) -> None:
+    """Of over 131072 cells, edits lie beside the table; rows, slices, transposes and products see them all the same."""
+    large = model_with(vocab_size=10, hidden_size=400, heads=1, mlp_size=4, positions="learned", max_positions=400)
+    table = np.array(large.parameters[name])
+    table[1, 0] = 5.0
+    holding = Model(large.config, {**large.parameters, name: table})
+    more: dict[str, Any] = {"program": programs.of(lesson), "targets": [[2, 3, 4]]}
+    edited = run(large, [[1, 2, 3]], edits=[Edit(name, (1, 0), 5.0)], **more)
+    expected = run(holding, [[1, 2, 3]], **more)
+    for tensor in expected.values():
+        if tensor.name is not None:
+            np.testing.assert_allclose(
+                edited[tensor.name].data, tensor.data, rtol=1e-9, atol=1e-9, err_msg=str(tensor)
+            )
+
+
+def test_rows_of_an_overlay_by_any_index() -> None:
+    table = np.arange(12.0).reshape(4, 3)
+    laid = SparseOverlay(table, np.array([1, 3]), np.array([2, 0]), np.array([50.0, 60.0]))
+    whole = np.asarray(laid)
+    for rows in (slice(0, 2), slice(1, None), slice(None, None, -1), np.array([[3, 1], [1, 0]]), np.array([1])):
+        assert np.array_equal(laid[rows], whole[rows])

@@ -87,6 +87,11 @@ def test_what_cannot_be_varied() -> None:
     assert beside.slope == 0
 
 
+@pytest.mark.parametrize("value", [1.797e308, -1.797e308, 1.7975e308])
+def test_near_the_end_of_the_range_there_is_no_room_for_a_step(value: float) -> None:
+    assert five_point(scratch(Edit("lm_head.weight", (3, 0), value)), "lm_head.weight", (3, 0)) is None
+
+
 def test_a_tied_table_goes_by_either_name() -> None:
     today = presets.load("today")
     trace = run(today, [[1024, 2048]], targets=[[2048, 3072]], program=BACKWARD)

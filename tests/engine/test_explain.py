@@ -11,6 +11,7 @@ from math import inf
 import pytest
 
 from engine import Edit, EditError, Model, TensorMap, Trace, explain, gradient, presets, programs, run
+from engine.variants import variant
 from tests.conftest import Reference
 from tests.engine.support import assert_explained, model_with
 
@@ -146,3 +147,19 @@ def test_a_tensor_that_does_not_exist(cats_trace: Trace) -> None:
 
 def test_negative_indices_count_from_the_end(cats_trace: Trace) -> None:
     assert explain(cats_trace, "logits", (0, -1, -256)).index == (0, 2, 0)
+
+
+def test_what_runs_over_is_infinite_as_in_the_run() -> None:
+    """Python's powers raise where NumPy's run over; a cell is recomputed as the run computed it."""
+    layernorm = variant(presets.load("scratch"), norm="layernorm", bias=True)
+    for model, lesson in ((layernorm, "layernorm"), (presets.load("scratch"), "why_sqrt"), (layernorm, "gelu")):
+        plain = run(model, [[0, 2, 4]], program=programs.of(lesson))
+        for name, tensor in plain.items():
+            if tensor.op in ("skewness", "deviation", "mean_cube", "gelu_tanh", "gelu_tanh_slope"):
+                source = tensor.inputs[-1]
+                assert source.name is not None
+                trace = run(model, [[0, 2, 4]], program=programs.of(lesson), base=plain,
+                            edits=[Edit(source.name, (0,) * len(source.shape), 1e300)])
+                index = (0,) * len(tensor.shape)
+                found, expected = explain(trace, name, index).evaluate(), trace[name].number(index)
+                assert found == pytest.approx(expected, nan_ok=True), name

@@ -115,3 +115,11 @@ def test_plans_are_shared_and_their_cache_is_bounded(cats: Model) -> None:
 def test_configurations_can_be_keys() -> None:
     sizes = {"vocab_size": 5, "hidden_size": 4, "layers": 1, "heads": 2, "mlp_size": 3}
     assert len({ModelConfig(**sizes), ModelConfig(**sizes), ModelConfig(**sizes, rope_base=2.0)}) == 2  # type: ignore[arg-type]
+
+
+def test_rows_and_masks_are_read_only_too(cats: Model) -> None:
+    trace = run(cats, "Cats sit on", edits=[Edit("logits", (0, 2, 90), 3.0)])
+    override = trace.recording.override(trace["logits"].slot)
+    assert override is not None
+    for array in (trace["logits"].row(0, 2), override.covered, override.computed):
+        assert not writeable(array)

@@ -124,7 +124,7 @@ def test_a_patched_run_explains_itself(preset: str) -> None:
     """Every cell of the small presets; of the others the difference, down to the logits."""
     model = presets.load(preset)
     assert model.tokenizer is not None
-    other = model.tokenizer.encode(presets.OTHERS[preset])
+    other = model.tokenizer.encode(presets.OTHERS[preset][0])
     here = run(model, presets.SENTENCES[preset], program=programs.of("patch", Question(5, 4)))
     edit = patching.carry(here, other, "stream", 0, 1)
     trace = run(model, here.ids, edits=[edit], base=here, program=here.circumstances.program)
@@ -139,7 +139,7 @@ def test_a_patched_run_explains_itself(preset: str) -> None:
 def test_the_presets_sentences_differ_in_one_token_and_their_difference_moves(preset: str) -> None:
     model = presets.load(preset)
     assert model.tokenizer is not None
-    ids, other = (model.tokenizer.encode(text) for text in (presets.SENTENCES[preset], presets.OTHERS[preset]))
+    ids, other = (model.tokenizer.encode(text) for text in (presets.SENTENCES[preset], presets.OTHERS[preset][0]))
     assert sum(own != their for own, their in zip(ids, other, strict=True)) == 1
     logits = [run(model, each)["logits"].row(0, len(ids) - 1) for each in (ids, other)]
     first, second = np.argsort(-logits[0], kind="stable")[:2]

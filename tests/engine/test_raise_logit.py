@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from math import nan
 
 import numpy as np
 import pytest
 
 from engine import Edit, Model, Trace, presets, programs, run
 from engine.programs.question import Question
-from engine.search import CELLS, CELLS_LARGE, MARGIN, RUNS, Found, first_order, smallest_edit, standing, steepest
+from engine.search import (
+    CELLS,
+    CELLS_LARGE,
+    MARGIN,
+    RUNS,
+    Found,
+    Outcome,
+    _Probe,
+    first_order,
+    smallest_edit,
+    standing,
+    steepest,
+)
 from engine.variants import variant
 from tests.engine.support import Array, model_with, slope
 
@@ -240,3 +254,18 @@ def test_values_that_are_found_are_short() -> None:
     found = smallest_edit(presets.load("cats"), [12, 45, 78], 91).found
     assert [len(repr(one.after)) <= 6 for one in found] == [True] * len(found)
     assert isinstance(found[0], Found)
+
+
+def test_what_runs_over_is_no_lead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a rounded value the logits may be no numbers; then the change itself counts, which was verified."""
+    model, ids = presets.load("cats"), [12, 45, 78]
+    plain = smallest_edit(model, ids, 91).found[0]
+    at = _Probe.at
+
+    def overflowing(probe: _Probe, value: float) -> Outcome:
+        found = at(probe, value)
+        return replace(found, lead=nan) if value == round(value, 3) else found
+    monkeypatch.setattr(_Probe, "at", overflowing)
+    found = smallest_edit(model, ids, 91).found[0]
+    assert found.after != plain.after
+    assert found.lead >= MARGIN

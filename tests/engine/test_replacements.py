@@ -273,3 +273,63 @@ def test_reruns_over_a_large_vocabulary(ids: list[int], data: st.DataObject) -> 
         assert_same_bits(base, full)
         for name in ("logits", "probabilities", "probabilities.sum"):
             assert base[name].data.tobytes() == full[name].data.tobytes()
+
+
+class TestOfGradientsOfALargeVocabulary:
+    """They are computed when somebody looks, and have axes of the sentence beside batch and position."""
+
+    NAME = f"gradient.{ATTENTION}.dot"
+    TARGETS = (1, 4, 1, 5, 9)
+
+    def run(self, ids: Any, *edits: Edit, targets: Any = TARGETS) -> Trace:
+        return run(LARGE, ids, edits=edits, program=programs.of("backward"), targets=targets)
+
+    @pytest.mark.parametrize("other", [(2, 7), (2, 7, 1, 8, 2), (2, 7, 1, 8, 2, 8, 1)], ids=["short", "equal", "long"])
+    @pytest.mark.parametrize("index", [(0, 0), (0, 1, -1, -1), (0, slice(None), slice(1, 4), 0), ()], ids=str)
+    def test_cells_are_those_of_the_same_place(self, other: tuple[int, ...], index: tuple[int | slice, ...]) -> None:
+        plain = self.run(IDS)[self.NAME].data
+        donor = self.run([list(other)], targets=[[*self.TARGETS[:len(other)], *other[5:]]])[self.NAME].data
+        both = min(5, len(other))
+        given, is_named = plain.copy(), np.zeros(plain.shape, dtype=bool)
+        given[..., :both, :both] = donor[..., :both, :both]
+        is_named[index] = True
+        is_named[..., both:, :] = is_named[..., both:] = False
+        trace = self.run(IDS, Edit(self.NAME, index, Carried(other)))
+        assert np.array_equal(trace[self.NAME].data, np.where(is_named, given, plain))
+        slot = trace[self.NAME].slot
+        for cell in np.ndindex(*plain.shape):
+            assert trace.recording.covers(slot, cell) == is_named[cell]
+            assert trace[self.NAME].number(cell) == trace[self.NAME].data[cell]
+
+    def test_a_gate_is_made_for_the_place_that_is_looked_at(self) -> None:
+        """One edited logit stops the gradient there; the run makes no table of the vocabulary for it."""
+        base = self.run(IDS)
+        edits = [Edit("logits", (0, 1, 7), 0.5), Edit("logits", (0, 3), Carried((2, 7, 1, 8)))]
+        trace = run(LARGE, IDS, edits=edits, program=programs.of("backward"), targets=self.TARGETS, base=base)
+        made = [now.size for now, old in zip(trace.recording.values, base.recording.values, strict=True)
+                if now is not old]
+        assert max(made, default=0) < 5000
+        plan = trace.recording.plan
+        gate = next(node for node in plan.nodes
+                    if node.operation == "kept" and node.attributes["of"] == plan.names["logits"])
+        expected = np.ones((1, 5, 5000))
+        expected[0, 1, 7] = expected[0, 3] = 0
+        assert np.array_equal(trace.recording.data(gate.slot), expected)
+        assert not trace[f"gradient.{ATTENTION}.dot"].shares(base[f"gradient.{ATTENTION}.dot"])
+        passed = expected[0] * trace["gradient.logits"].data[0]
+        np.testing.assert_allclose(
+            trace["gradient.final_norm.output"].data[0], passed @ LARGE.parameters["lm_head.weight"], rtol=1e-9
+        )
+        own = gradient(trace, "loss", ())["final_norm.output"].data
+        np.testing.assert_allclose(own, trace["gradient.final_norm.output"].data, rtol=1e-9)
+
+
+def test_whole_numbers_have_no_mean() -> None:
+    """The mean of ranks or ids need not be one."""
+    program = programs.of("lens")
+    name = "lens.embedding.leading"
+    with pytest.raises(EditError) as raised:
+        edited(Edit(name, (0, 1), Mean()), program=program)
+    assert (raised.value.code, raised.value.details["name"]) == ("whole_mean", name)
+    carried = edited(Edit(name, (0, 1), Carried(OTHER)), program=program)
+    assert carried[name].data[0, 1] == run(MODEL, [list(OTHER)], program=program)[name].data[0, 1]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine import Edit, Model, Trace, presets, programs, run
+from engine import Edit, EditError, Model, Trace, presets, programs, run
 from engine.generation import generate
 from engine.variants import variant
 from tests.engine.support import Array, slope
@@ -106,3 +106,21 @@ def test_a_large_vocabulary_is_looked_at_by_the_row() -> None:
     assert trace["optimizer.gradient_length"].take(np.zeros(2, dtype=np.int64)).tolist() == (
         [trace["optimizer.gradient_length"].number(())] * 2
     )
+
+
+@pytest.mark.parametrize("name", ["system.prompt", "system.text"])
+@pytest.mark.parametrize(("value", "code"), [
+    (45.5, "not_whole"), (1e300, "out_of_bounds"), (256.0, "out_of_bounds"), (-1.0, "out_of_bounds"),
+])
+def test_a_token_is_a_whole_number_of_the_vocabulary(name: str, value: float, code: str) -> None:
+    with pytest.raises(EditError) as raised:
+        both_flows("cats", Edit(name, (0, 0), value))
+    assert raised.value.code == code
+    assert both_flows("cats", Edit(name, (0, 0), 255.0))[name].data[0, 0] == 255.0
+
+
+def test_ids_are_copied_as_numbers_of_the_model() -> None:
+    model = presets.load("cats")
+    trace = both_flows("cats")
+    assert trace["system.prompt"].data.dtype == trace["system.text"].data.dtype == model.dtype
+    assert trace["system.prompt"].data.tolist() == trace.ids.tolist()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
 from engine import Edit, InputError, Model, Trace, generation, presets, run, stored
+from tools import figures
+from tools.grammars import CopyMachine, LittleWorld
 
 FOLDER = Path(__file__).parent.parent.parent / "assets" / "presets"
 LONGEST = 32
@@ -298,15 +301,21 @@ def test_a_text_beyond_the_trained_length_is_refused_and_the_loop_slides(name: s
     assert (last.positions, last.rebuilt) == (range(1, LONGEST + 1), True)
 
 
-FIGURES: dict[str, dict[str, Callable[[], float]]] = {
-    "copy_machine": {"copying": lambda: copied(letters()[1], letters()[0])},
-    "little_world": {"copying": lambda: copied(chants()[1], chants()[0])},
-}
-
-
 @EVERY_TRAINED
-def test_the_card_s_figures_are_what_the_tests_measure(name: str) -> None:
-    card = presets.card(name)
+def test_the_card_has_what_the_script_measures(name: str) -> None:
+    model, card = presets.load(name), presets.card(name)
     assert card is not None
-    for figure, measured in FIGURES[name].items():
-        assert card.figures[figure] == pytest.approx(measured(), abs=0.01)
+    reached, found = getattr(figures, name)(model)
+    assert card.figures == pytest.approx(reached, abs=0.002)
+    assert {work: list(places) for work, places in card.heads.items()} == found
+
+
+@pytest.mark.parametrize(("name", "grammar"), [("copy_machine", CopyMachine()), ("little_world", LittleWorld())])
+def test_pages_of_the_grammar_are_made_of_the_model_s_words(name: str, grammar: CopyMachine | LittleWorld) -> None:
+    tokenizer = presets.load(name).tokenizer
+    assert tokenizer is not None
+    assert tuple(tokenizer.words.values()) == grammar.words
+    chance = Random(3)
+    pages = [grammar.page(chance, LONGEST + 1) for _ in range(200)]
+    assert {len(page) for page in pages} == {LONGEST + 1}
+    assert {word for page in pages for word in page} == set(grammar.words)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
+import weakref
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine import ConfigError, Edit, EditError, Model, ModelConfig, Trace, presets
+from engine import Carried, ConfigError, Edit, EditError, Model, ModelConfig, Trace, presets, run
 from engine.optimizers import ADAMW, KINDS, MOMENTUM, SETTINGS, SGD
 from engine.training import Checkpoint, Setting, after, random_model, start, step, train
 from tests.engine.support import model_with
@@ -135,7 +137,8 @@ def test_moments_carry_on_where_the_last_step_left_them(cats: Model) -> None:
     (first, _), (second, last) = train(start(cats), "Cats sit on", [[45, 78, 90]], Setting(ADAMW), 2)
     assert not first[f"optimizer.adamw.{HEAD}.m_before"].data.any()
     assert (first["optimizer.adamw.step"].number(()), second["optimizer.adamw.step"].number(())) == (1.0, 2.0)
-    np.testing.assert_array_equal(second[f"optimizer.adamw.{HEAD}.m_before"].data, first[f"optimizer.adamw.{HEAD}.m"].data)
+    remembered, left = second[f"optimizer.adamw.{HEAD}.m_before"], first[f"optimizer.adamw.{HEAD}.m"]
+    np.testing.assert_array_equal(remembered.data, left.data)
     np.testing.assert_array_equal(second[HEAD].data, first[f"optimizer.adamw.{HEAD}.updated"].data)
     gradients = [trace[f"gradient.{HEAD}"].data for trace in (first, second)]
     np.testing.assert_allclose(
@@ -179,6 +182,23 @@ def test_dropout_draws_anew_at_each_step() -> None:
     assert not np.array_equal(*masks)
     again = step(start(model), [1, 2, 3], [2, 3, 4], Setting(SGD), seed=5)
     np.testing.assert_array_equal(again["layers.0.mlp.dropout_mask"].data, masks[0])
+    # and so does each seed: no step repeats one of another seed's run
+    other = step(start(model), [1, 2, 3], [2, 3, 4], Setting(SGD), seed=6)
+    assert not np.array_equal(other["layers.0.mlp.dropout_mask"].data, masks[1])
+
+
+def test_runs_that_cells_are_carried_from_are_let_go_step_by_step() -> None:
+    """Each step has a model of its own; keeping its run would keep the model, too."""
+    model = model_with(hidden_size=4)
+    edits = [Edit("layers.0.output", (0, 1), Carried((4, 5)))]
+    found = list(train(start(model), [1, 2, 3], [2, 3, 4], Setting(SGD), 4, edits=edits))
+    second, checkpoint = found[1][0], found[0][1]
+    donor = run(checkpoint.model, [[4, 5]], targets=[[2, 3]], program=Setting(SGD).program)
+    np.testing.assert_array_equal(second["layers.0.output"].data[0, 1], donor["layers.0.output"].data[0, 1])
+    models = [weakref.ref(after.model) for _, after in found]
+    del found, second, checkpoint, donor
+    gc.collect()
+    assert [reference() for reference in models] == [None] * 4
 
 
 @pytest.mark.parametrize("setting", [{"kind": "adam"}, {"settings": {"rate": 0.1}}])

@@ -90,17 +90,18 @@ def applies(lesson: str, preset: str) -> bool:
     return applicability.applies(lesson, presets.load(preset).config)
 
 
-def taking_turns(number: int) -> list[str]:
-    """The presets for one of many settings; at every fourth, one of the trained ones, whose boards are large."""
+def taking_turns(number: int, every: int = 1) -> list[str]:
+    """The presets for one of many cases; of the trained ones, whose boards are large, one by turns at `every` case."""
     small = [name for name in presets.NAMES if name not in presets.TRAINED]
-    turn, is_idle = divmod(number, 4)
+    turn, is_idle = divmod(number, every)
     return small if is_idle else [*small, presets.TRAINED[turn % len(presets.TRAINED)]]
 
 
 EVERY_LESSON = pytest.mark.parametrize("lesson", [name for name in navigation.LESSONS if applies(name, "cats")])
 EVERY_PRESET = pytest.mark.parametrize("preset", presets.NAMES)
 EVERY_BOARD = pytest.mark.parametrize(("lesson", "preset"), [
-    (name, preset) for preset in presets.NAMES for name in navigation.LESSONS if applies(name, preset)
+    (name, preset) for number, name in enumerate(navigation.LESSONS) for preset in taking_turns(number)
+    if applies(name, preset)
 ])
 
 

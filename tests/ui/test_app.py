@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from engine import Edit, presets
+from engine import Edit
 from formats import edits as edit_links
-from tests.ui.support import ROOT, edit, opened, state_of
+from tests.ui.support import ROOT, edit, opened, state_of, taking_turns
 from ui.navigation import LESSONS
 from ui.prose import read
 from ui.text import LANGUAGES, say
@@ -19,8 +19,9 @@ def page_of(lesson: str) -> str:
     return f"pages/{path.name}"
 
 
-@pytest.mark.parametrize("preset", presets.NAMES)
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(("language", "preset"), [
+    (language, preset) for number, language in enumerate(LANGUAGES) for preset in taking_turns(number)
+])
 def test_every_page_runs(language: str, preset: str) -> None:
     app = opened(lang=language, preset=preset)
     for lesson in LESSONS:

@@ -70,7 +70,7 @@ def switched(lesson: str, preset: str, setting: Switched, **choices: Any) -> Sta
 
 def readers(number: int, names: Sequence[str] = ()) -> Iterator[tuple[str, State]]:
     """A reader of every lesson of the walk that applies, in the languages by turns."""
-    for preset in names or taking_turns(number):
+    for preset in names or taking_turns(number, every=4):
         language = text.LANGUAGES[number % len(text.LANGUAGES)]
         for lesson in WALK:
             state = switched(lesson, preset, pairwise()[number], language=language)
@@ -144,7 +144,7 @@ def config_of(**choices: Any) -> ModelConfig:
 @pytest.mark.parametrize("scope", ["model", "layer"])
 @EVERY_SETTING
 def test_pictures_lead_from_box_to_box(scope: str, number: int) -> None:
-    for preset in taking_turns(number):
+    for preset in taking_turns(number, every=4):
         state = switched("overview", preset, pairwise()[number])
         blocks = flow.blocks(scope, state.model.config, 0)
         names = [block.id for block in blocks]

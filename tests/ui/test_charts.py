@@ -73,3 +73,13 @@ def test_charts_survive_numbers_that_ran_over(preset: str) -> None:
             state = reader(name, preset=preset)
             edit(state, "layers.0.norm1.weight", (0,), 1e308)
             strictly(lesson.chart(state))
+
+
+@pytest.mark.parametrize("lesson", ["lm_head", "final_norm"])
+def test_of_a_whole_vocabulary_the_largest_logits_are_drawn(lesson: str) -> None:
+    state = reader(lesson, preset="little_world")
+    chart = lessons()[lesson].chart
+    assert chart is not None
+    names = chart(state)["data"][0]["y"]
+    assert len(names) == 16
+    assert names[0] == "mats · 36"

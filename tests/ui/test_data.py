@@ -183,6 +183,27 @@ def test_settings_and_steps() -> None:
     assert app.text_area(key="dataset_en_cats").value == presets.TEXTS["cats"]
 
 
+@pytest.mark.parametrize(("name", "typed", "taken"), [
+    ("block_stride", 99, 64), ("block_stride", 0, 1), ("batch_size", 7, 6), ("shuffle", -1, 0), ("block", 33, 32),
+])
+def test_numbers_out_of_range_become_the_nearest(name: str, typed: int, taken: int) -> None:
+    app = page()
+    app.number_input(key=f"data_{name}_en").set_value(typed).run()
+    again(app)
+    assert app.number_input(key=f"data_{name}_en").value == state_of(app).control(name) == taken
+
+
+def test_a_text_that_is_too_long_stays_to_be_shortened() -> None:
+    app = page()
+    app.text_area(key="dataset_en_cats").set_value("Cats " * 192).run()
+    assert "At most 600 characters; this has 960." in words(app)
+    assert app.text_area(key="dataset_en_cats").value == "Cats " * 192
+    assert dataset.text(state_of(app)) == presets.TEXTS["cats"]
+    app.text_area(key="dataset_en_cats").set_value("Cats sit on mats").run()
+    assert "At most 600 characters; this" not in words(app)
+    assert dataset.text(state_of(app)) == "Cats sit on mats"
+
+
 def test_a_row_goes_onto_the_board() -> None:
     app = page()
     app.button(key="data_row_1_en").click().run()

@@ -463,3 +463,13 @@ def test_words_with_places_have_them_filled_in() -> None:
             **{f"explain_keep_top_k_{end}": {"rank", "k"} for end in ("kept", "cut")},
             **{f"explain_keep_top_p_{end}": {"mass", "p"} for end in ("kept", "cut")},
         }
+
+
+def test_powers_that_run_over_are_infinite() -> None:
+    """Python's own raise where NumPy's run over."""
+    state = reader("layernorm", preset="scratch")
+    (name,) = [name for name in state.trace if state.trace[name].op == "mean_cube"][:1]
+    source = state.trace[name].inputs[0]
+    edit(state, str(source.name), (0,) * len(source.shape), 1e200)
+    told = explanation(state, name, (0,) * len(state.trace[name].shape))
+    assert any("³" in piece.get("text", "") for piece in told["pieces"])

@@ -69,7 +69,7 @@ def test_a_reset_belongs_to_the_cells_or_to_the_strip() -> None:
 
 def test_every_event_of_the_board_can_be_hidden_or_is_always_there() -> None:
     always = {kind for kind in HANDLERS if kind != "reset" and not hiding.owner({"type": kind})}
-    assert always == {"select", "unselect", "text_cancel", "rows", "dismiss", "present", "open"}
+    assert always == {"select", "unselect", "text_cancel", "rows", "dismiss", "present", "open", "go_on"}
 
 
 def test_sliders_work_where_cells_do_not() -> None:

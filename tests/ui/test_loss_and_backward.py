@@ -316,8 +316,21 @@ def test_where_there_is_no_difference_or_another_one() -> None:
     edit(state, "probabilities.shifted", (0, 2, 5), -2.0)
     held = explanation(state, "logits", (0, 2, 90))
     assert say("en", "check_edited") in held["words"]
+    for name in ("loss.log_sum", "loss.target_shifted"):
+        send(state, "undo")
+        edit(state, name, (0, 1), -0.5)
+        assert say("en", "check_edited") in explanation(state, "lm_head.weight", (90, 0))["words"]
     assert explanation(state, "targets", (0, 1))["facts"] == []
     assert explanation(state, "loss.target_probability", (0, 1))["facts"] == []
+
+
+def test_near_the_end_of_the_range_there_is_no_difference() -> None:
+    state = reader("backward")
+    edit(state, "lm_head.weight", (90, 0), 1.797e308)
+    told = explanation(state, "lm_head.weight", (90, 0))
+    assert not [fact for fact in told["facts"] if fact["label"] == say("en", "check_gap")]
+    send(state, "select", tensor="lm_head.weight", index=[90, 0])
+    strictly(alive("backward", state))
 
 
 def test_gradients_of_something_else_have_no_check() -> None:

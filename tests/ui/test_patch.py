@@ -39,7 +39,7 @@ def difference(state: State, ids: tuple[int, ...], *edits: Edit) -> float:
 @EVERY_PRESET
 def test_the_proposed_sentence_fits(preset: str) -> None:
     state = on_patch(preset=preset)
-    assert pairs.text(state) == presets.OTHERS[preset]
+    assert pairs.text(state) == presets.OTHERS[preset][0]
     now = patching.setting(state)
     assert len(now.differing) == 1
     here, there = now.ends
@@ -73,6 +73,22 @@ def test_a_wrong_sentence_stays_and_is_explained(typed: str, code: str, language
     again = open_address(dict(parse_qsl(address(state)[1:])), None)
     assert again.message is None
     assert again.control("other") == typed
+
+
+@pytest.mark.parametrize(("preset", "text", "proposed"), [
+    ("little_world", "the cat with the dogs", "the cats with the dogs"),
+    ("little_world", "cats sit on", "frogs sit on"), ("cats", "on on sit", "Cats on sit"),
+])
+def test_the_proposal_differs_in_one_token(preset: str, text: str, proposed: str) -> None:
+    assert pairs.text(on_patch(preset=preset, text=text)) == proposed
+
+
+def test_the_same_sentence_twice_has_no_share() -> None:
+    state = on_patch()
+    state.set_control("other", state.choices.text)
+    now = patching.setting(state)
+    points = patch_charts.grid(state, now, dict(patching.effects(now)), (0, 0))["data"][1]
+    assert set(points["text"]) == {"–"}
 
 
 def test_other_lengths_are_explained_by_their_positions() -> None:
@@ -342,6 +358,21 @@ def test_sentences_are_swapped() -> None:
     state = state_of(app)
     assert (state.choices.text, pairs.text(state)) == ("Cats on on", "Cats sit on")
     assert f"{THERE} {HERE} {THERE}" in re.sub(" +", " ", words(app))
+
+
+def test_what_came_from_the_other_sentence_is_taken_back_by_a_swap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would carry this sentence's own vectors; what came from a third one stays, and undo brings all back."""
+    state = on_patch()
+    monkeypatch.setattr(patch_cards, "current", lambda: state)
+    third = Edit("layers.0.output", (0, 0), Carried((78, 78, 78)))
+    state.commit((third,))
+    for position in (1, 2):
+        patch_cards._carry(patching.setting(state), (1, position), True)
+    assert len(state.edits) == 3
+    patch_cards._swap()
+    assert (state.edits, state.choices.text) == ((third,), "Cats on on")
+    send(state, "undo")
+    assert len(state.edits) == 3
 
 
 def test_what_is_carried_and_where_is_chosen() -> None:

@@ -236,6 +236,19 @@ class TestHeads:
         assert told["largest"] == sizes[0]
         assert len(sizes) == 4
 
+    def test_it_says_who_leads_without_each_head_and_what_it_starts_from(self) -> None:
+        state = reader("heads", preset="little_world", text="the cat with the dogs")
+        told = alive("heads", state)["ranking"]
+        assert told["caption"].startswith("With all heads in place the logit of hides is ")
+        _, without = outcomes("little_world", 1, (), state.ids, (), state.question, "zero")
+        words = {row["label"]: row["leader"] for row in told["rows"]}
+        for part, outcome in without.items():
+            trace = run(state.model, [list(state.ids)], edits=removal(part, state.model.config, 0.0))
+            assert outcome.leader == np.argmax(trace["logits"].row(0, len(state.ids) - 1))
+        assert len(set(words.values())) > 1
+        edit(state, "layers.0.attention.head_output", (0, 0, 1, 0), 0.0)
+        assert alive("heads", state)["ranking"]["caption"].startswith("With your edits and no further head left out")
+
     def test_numbers_that_ran_over_come_as_words(self) -> None:
         state = reader("heads")
         edit(state, "lm_head.weight", (90, 0), 1e308)

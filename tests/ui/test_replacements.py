@@ -123,6 +123,15 @@ def test_a_shorter_sentence_stays_out_of_the_way() -> None:
 
 
 def test_errors_have_words_in_both_languages() -> None:
-    for code in ("needs_number", "no_positions", "carried_ids"):
+    for code in ("needs_number", "no_positions", "carried_ids", "whole_mean"):
         for language in LANGUAGES:
             assert explain_error(language, EditError(code, "", name="x"))
+
+
+@pytest.mark.parametrize("ids", [[1024, 2048], [1024, 2048, 2048, 3072, 4096, 4096]])
+def test_cells_of_a_large_vocabulary_s_gradients_can_be_looked_at(ids: list[int]) -> None:
+    """They are made when somebody looks, and a shorter or a longer sentence has a table of another size."""
+    state = reader("backward", preset="today")
+    cover(state, {"ids": ids}, [["gradient.layers.0.attention.dot", [0, 0]]])
+    assert len(state.edits) == 1
+    assert alive("backward", state)["strip"]["edits"] == 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import re
+import weakref
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -155,12 +157,29 @@ def test_readers_share_a_run() -> None:
     assert courses.trained(other) == courses.STEPS_AT_ONCE
 
 
-def test_a_run_stays_at_hand_when_the_shared_ones_have_let_it_go() -> None:
-    state = trained(10, text="Cats on sit")
-    mine = courses.course(state)
-    for seed in range(1, courses.MOST_COURSES + 2):
-        courses.course(trained(0, text="Cats on sit", set={"start": seed}))
-    assert courses.course(state) is mine
+def test_a_reader_holds_no_run_that_the_shared_ones_have_let_go() -> None:
+    """It is the largest thing of the page; whoever comes back to it gets the same again, from its start."""
+    state = trained(12, text="Cats on sit")
+    loss, held = state.trace["loss"].number(()), weakref.ref(courses.course(state))
+    courses.shared.cache_clear()
+    gc.collect()
+    assert held() is None
+    while courses.is_behind(state):
+        courses.go_on(state)
+    assert (courses.step(state), state.trace["loss"].number(())) == (12, loss)
+
+
+def test_more_readers_than_runs_are_shared_all_get_on() -> None:
+    readers = [reader(LESSON, text="on sit") for _ in range(courses.MOST_COURSES + 3)]
+    for seed, state in enumerate(readers, 1):
+        state.set_control("start", seed)
+        courses.set_running(state, True)
+    for state in readers * 3:
+        send(state, "go_on")
+    assert min(map(courses.trained, readers)) > courses.STEPS_AT_ONCE
+    for state in readers:
+        courses.set_running(state, False)
+    assert [state.walk.held for state in readers] == [None] * len(readers)
 
 
 def test_random_weights_are_those_of_their_seed() -> None:

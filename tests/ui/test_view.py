@@ -93,9 +93,9 @@ def test_a_situation_is_looked_up_once_for_each_change(monkeypatch: pytest.Monke
         send(state, kind, **event)
     assert state.situation is first
     assert (state.model, state.ids, state.baseline) == (first.model, first.ids, first.baseline)
-    assert asked == [("cats", 1, (), "Cats sit on", "overview", None)]
+    assert asked == [("cats", 1, (), "Cats sit on", "overview", None, -1, 0)]
     send(state, "text", value="sit on")
-    assert (state.ids, state.situation.key) == ((45, 78), ("cats", 1, (), "sit on", "overview", None))
+    assert (state.ids, state.situation.key) == ((45, 78), ("cats", 1, (), "sit on", "overview", None, -1, 0))
     state.switch_preset("scratch")
     state.choose(seed=2)
     state.switch(rope_pairing="half")
