@@ -7,11 +7,13 @@ a cell has the same bits whichever way it is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import product
 from math import prod
+from threading import local
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,9 +29,30 @@ if TYPE_CHECKING:
     from engine.recording import Recording
 
 ROW_AXES = ("batch", "position")
-# shared by all readers: 32 positions of logits and softmax at V = 50257 take 77 MB
-MOST_BYTES = 128_000_000
+# shared by all readers: 32 positions of logits, softmax and their gradients at V = 50257 take 130 MB
+MOST_BYTES = 256_000_000
 _PARTS = ArrayCache(MOST_BYTES)
+
+
+class _Look(local):
+    """The parts that one look of this thread has made so far: none is made twice, whatever the cache lets go."""
+
+    parts: dict[Hashable, Array] | None = None
+
+
+_LOOK = _Look()
+
+
+@contextmanager
+def _looking() -> Iterator[dict[Hashable, Array]]:
+    if _LOOK.parts is not None:
+        yield _LOOK.parts
+        return
+    _LOOK.parts = {}
+    try:
+        yield _LOOK.parts
+    finally:
+        _LOOK.parts = None
 
 
 def whole(recording: Recording, slot: int, computed: bool = False) -> Array:
@@ -37,8 +60,9 @@ def whole(recording: Recording, slot: int, computed: bool = False) -> Array:
     node = recording.plan.nodes[slot]
     numbers = _row_axes(node)
     array = np.empty(node.shape, dtype=recording.dtype)
-    for place in product(*(range(node.shape[number]) for number in numbers)):
-        array[_box(node, place)] = part(recording, slot, place, computed)
+    with _looking():
+        for place in product(*(range(node.shape[number]) for number in numbers)):
+            array[_box(node, place)] = part(recording, slot, place, computed)
     return array
 
 
@@ -55,13 +79,14 @@ def take(recording: Recording, slot: int, flat: Array) -> Array:
     sizes = tuple(node.shape[number] for number in numbers)
     rows = tuple(indices[number] for number in numbers)
     places = np.ravel_multi_index(rows, sizes) if numbers else np.zeros_like(flat)
-    for place in np.unique(places):
-        here = places == place
-        inside = tuple(
-            np.zeros(np.count_nonzero(here), dtype=np.int64) if number in numbers else index[here]
-            for number, index in enumerate(indices)
-        )
-        found[here] = part(recording, slot, tuple(int(at) for at in np.unravel_index(place, sizes)))[inside]
+    with _looking():
+        for place in np.unique(places):
+            here = places == place
+            inside = tuple(
+                np.zeros(np.count_nonzero(here), dtype=np.int64) if number in numbers else index[here]
+                for number, index in enumerate(indices)
+            )
+            found[here] = part(recording, slot, tuple(int(at) for at in np.unravel_index(place, sizes)))[inside]
     return found
 
 
@@ -79,7 +104,16 @@ def part(recording: Recording, slot: int, place: Index, computed: bool = False) 
     if node.operation == "kept":
         return _gate(recording, node, place)
     key = (recording, slot, place, computed)
-    return _PARTS.get(key, lambda: _part(recording, slot, place, computed))
+    with _looking() as parts:
+        if key not in parts:
+            # a step without a name is looked at on the way to others only
+            keep = _PARTS.get if node.name is not None else _made
+            parts[key] = keep(key, lambda: _part(recording, slot, place, computed))
+        return parts[key]
+
+
+def _made(key: Hashable, make: Callable[[], Array]) -> Array:
+    return make()
 
 
 def _part(recording: Recording, slot: int, place: Index, computed: bool) -> Array:

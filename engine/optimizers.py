@@ -114,10 +114,14 @@ def clipped(scope: Scope, gradients: Mapping[str, Value], names: Iterable[str]) 
     Source: Pascanu, Mikolov & Bengio 2013.
     """
     apply = scope.builder.apply
-    squares = [
-        scope.at(name).record("square_sum", apply("collapse", apply("square", gradient), kept=()))
-        for name, gradient in gradients.items()
-    ]
+    squares = [_square_sum(scope.at(name), gradient) for name, gradient in gradients.items()]
     length = scope.record("gradient_length", apply("square_root", apply("total", *squares)))
     factor = scope.record("clip_factor", apply("clip_share", _setting(scope, "clip"), length))
     return {name: scope.at(name).record("gradient", gradients[name] * factor) for name in names}
+
+
+def _square_sum(inside: Scope, gradient: Value) -> Value:
+    """Σ g², recorded as `NAME.square_sum` with the squares."""
+    apply = inside.builder.apply
+    squares = inside.record("squares", apply("square", gradient))
+    return inside.record("square_sum", apply("collapse", squares, kept=()))

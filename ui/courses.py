@@ -177,7 +177,7 @@ def go_on(state: State) -> None:
     else:
         goal = min(trained(state) + STEPS_AT_ONCE, MOST_TRAINED)
         now.advance(goal, SLICE_SECONDS)
-        state.set_control("trained", min(goal, now.reached))
+        state.set_control("trained", max(trained(state), min(goal, now.reached)))
         walk.running = trained(state) < MOST_TRAINED and not (now.ended and trained(state) == now.reached)
     walk.held = now if is_behind(state) else None
 

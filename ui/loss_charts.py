@@ -24,7 +24,8 @@ def surprise(state: State) -> dict[str, Any]:
     ]
     heights = [height for each in points for height in each["y"] if height is not None]
     return figure(
-        [_curve(now, points), *points], state.say("chart_loss"), xaxis={"title": state.say("chart_loss_probability"), "range": [-0.02, 1.02]},
+        [_curve(now, points), *points], state.say("chart_loss"),
+        xaxis={"title": state.say("chart_loss_probability"), "range": [-0.02, 1.02]},
         yaxis={"title": state.say("chart_loss_surprise"), "range": [0, HEADROOM * max(heights)]},
     )
 

@@ -62,8 +62,8 @@ def outcomes(preset: str, seed: int, switches: Switches, ids: tuple[int, ...], t
     model, targets = runs.model(preset, seed, switches), [list(runs.targets(preset, seed, ids, target))]
     plain = runs.baseline(preset, seed, switches, ids, LESSON, target=target)
     trace = run(model, [list(ids)], targets=targets, program=programs.of(LESSON), edits=among(edits, plain), base=plain)
-    parameters = {*model.config.parameter_shapes(), "lm_head.weight"}
-    held = tuple(edit for edit in edits if edit.name not in parameters)
+    before = run(model, [list(ids)], targets=targets)
+    held = tuple(edit for edit in among(edits, before) if before[edit.name].node.operation != "parameter")
     found = [_outcome(trace)]
     for kind in KINDS:
         moved = {name: trace[f"{SCOPE}.{kind}.{name}.updated"].data for name in model.parameters}
@@ -72,8 +72,7 @@ def outcomes(preset: str, seed: int, switches: Switches, ids: tuple[int, ...], t
         except ConfigError:  # no finite number any more
             found.append(None)
             continue
-        found.append(_outcome(run(stepped, [list(ids)], targets=targets, program=programs.of(LESSON),
-                                  edits=among(held, plain))))
+        found.append(_outcome(run(stepped, [list(ids)], targets=targets, edits=held)))
     return tuple(found)
 
 

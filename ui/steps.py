@@ -40,7 +40,7 @@ def table(kind: str) -> Rows:
         ("row_step_parameter", _row("{parameter}")), ("row_step_gradient", _row("optimizer.{parameter}.gradient")),
         *((label, _row(f"optimizer.{kind}.{{parameter}}.{name}")) for label, name in _LINES[kind]),
     )
-    return Rows(f"title_step_{kind}", lines, axis="axis_stage_of_step")
+    return Rows(f"optimizer_{kind}", lines, axis="axis_stage_of_step")
 
 
 def corrections() -> Rows:

@@ -38,7 +38,10 @@ def _status(state: State) -> list[Markup]:
         before=percent(state.choices.language, course.chances[0]),
     )
     ended = course.ended and courses.trained(state) >= course.reached
-    return [said, *([fill(state.say("training_ended"), step=str(course.reached))] if ended else [])]
+    return [
+        said, *([fill(state.say("training_edits"))] if now else []),
+        *([fill(state.say("training_ended"), step=str(course.reached))] if ended else []),
+    ]
 
 
 def _buttons(state: State) -> None:

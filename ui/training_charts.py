@@ -26,7 +26,7 @@ def curves(state: State) -> dict[str, Any]:
         {"type": "scatter", "mode": "lines", "name": state.say("chart_training_uniform"), "x": [0, width],
          "y": [uniform, uniform], "line": {"color": GREY, "width": 1.5, "dash": "dot"},
          "hovertemplate": "ln V = %{y:.4f}<extra></extra>"},
-        _curve(losses, state.say("chart_training_loss"), BLUE, "%{x}: %{y:.4f}"),
+        _curve(losses, state.say("step_loss"), BLUE, "%{x}: %{y:.4f}"),
         {**_curve(chances, probability, RED, "%{x}: %{y:.4%}"), "yaxis": "y2"},
         _point(now, losses, BLUE), {**_point(now, chances, RED), "yaxis": "y2"},
     ]
@@ -34,7 +34,7 @@ def curves(state: State) -> dict[str, Any]:
         series, state.say("chart_training"), height=HEIGHT, margin={"l": 60, "r": 60, "t": 60, "b": 50},
         legend={"orientation": "h", "y": -0.32},
         xaxis={"title": state.say("chart_training_step"), "range": [0, width]},
-        yaxis={"title": state.say("chart_training_loss"), "rangemode": "tozero"},
+        yaxis={"title": state.say("step_loss"), "rangemode": "tozero"},
         yaxis2={"title": probability, "overlaying": "y", "side": "right", "range": [0, 1.02], "tickformat": ".0%",
                 "dtick": 0.25, "showgrid": False},
         shapes=[{"type": "line", "x0": now, "x1": now, "yref": "paper", "y0": 0, "y1": 1,

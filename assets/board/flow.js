@@ -127,8 +127,7 @@ class FlowPicture {
     heading.append(name);
     if (block.shape) heading.append(element("span", "gb-shape", block.shape));
     node.append(heading);
-    if (block.names) node.append(this.buildCells(block.names));
-    if (block.cells) node.append(this.buildCells(block.cells));
+    if (block.cells) node.append(this.buildCells(block.names ? [block.names, block.cells] : [block.cells]));
     return node;
   }
 
@@ -137,11 +136,12 @@ class FlowPicture {
     return button("gb-flow-title gb-link", label, () => this.board.go(lesson));
   }
 
-  buildCells(key) {
-    const specification = this.board.frame.grids[key];
+  /** Tables of the same columns, under one head. */
+  buildCells(keys) {
     const host = element("div", "gb-flow-cells");
     const scroller = element("div", "gb-scroller");
-    scroller.append(this.board.addGrid(key, { firstRow: specification.rows.length - 1 }).table);
+    const { grids } = this.board.frame;
+    for (const key of keys) scroller.append(this.board.addGrid(key, { firstRow: grids[key].rows.length - 1 }).table);
     watchRightEdge(scroller);
     host.append(scroller);
     return host;

@@ -168,6 +168,9 @@ def test_slider_and_field_of_the_selected_cell(qkv: Reader) -> None:
     assert label("comma", "en") in qkv.page.inner_text(".gb-editor")
     assert field.input_value() == "1,5"
     assert qkv.number(WQ01) == 40.0
+    qkv.page.get_by_role("button", name=label("undo", "en")).first.click()
+    qkv.page.wait_for_function("() => document.querySelector('.gb-editor .gb-number').value !== '1,5'")
+    assert field.get_attribute("aria-invalid") == "false", "what was refused gives way to a value from elsewhere"
     field.fill("0.5")
     field.press("Enter")
     qkv.wait_for_number(WQ01, 0.5)

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine import Carried, ConfigError, Edit, EditError, Model, ModelConfig, Trace, presets, run
+from engine import Carried, ConfigError, Edit, EditError, Model, ModelConfig, Trace, presets, programs, run
 from engine.optimizers import ADAMW, KINDS, MOMENTUM, SETTINGS, SGD
+from engine.programs.question import Question
 from engine.training import Checkpoint, Setting, after, random_model, start, step, train
-from tests.engine.support import model_with
+from tests.engine.support import assert_explained, model_with
 
 FILE = Path(__file__).parents[1] / "reference" / "training.npz"
 HEAD = "lm_head.weight"
@@ -229,6 +230,19 @@ def test_random_weights_know_nothing() -> None:
     assert {name for name, array in biased.items() if not array.any()} == {
         name for name in biased if name.endswith((".bias", "bq", "bk", "bv", "bo", "b_up", "b_down"))
     }
+
+
+@pytest.mark.parametrize("lesson", ["optimizer", "training"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_cell_of_a_step_explains_itself(lesson: str, kind: str) -> None:
+    """Moments of an earlier step, tight clipping, a tied head with repeated tokens, and a value set by hand."""
+    model = model_with(hidden_size=4, tied_head=True)
+    targets, settings = [[2, 2, 3]], [Edit("optimizer.clip", (), 0.1), Edit("layers.0.mlp.up", (0, 1, 2), 0.4)]
+    *_, (_, checkpoint) = train(start(model), [1, 2, 2], targets, Setting(kind, clips=True), 2)
+    program = programs.of(lesson, Question(optimizer=kind))
+    moments = checkpoint.moments if lesson == "training" else None
+    assert_explained(run(checkpoint.model, [[1, 2, 2]], targets=targets, program=program, edits=settings,
+                         moments=moments))
 
 
 # ---- what a run can come to

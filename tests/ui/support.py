@@ -145,7 +145,7 @@ def items(frame: Frame) -> list[dict[str, Any]]:
 
 def grids_in(item: dict[str, Any]) -> set[str]:
     """The keys of the grids that an item of a board speaks of."""
-    blocks = {block["cells"] for block in item.get("blocks", ()) if block["cells"]}
+    blocks = {block[name] for block in item.get("blocks", ()) for name in ("cells", "names") if block.get(name)}
     return blocks | {*item.get("also", ()), *item.get("grids", ())} | ({item["grid"]} if "grid" in item else set())
 
 

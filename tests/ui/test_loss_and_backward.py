@@ -143,6 +143,13 @@ def test_a_small_model_shows_the_whole_way_and_a_large_one_a_station() -> None:
     assert stations.chosen(small) == EVERYWHERE
 
 
+def test_tensors_of_two_layers_are_told_apart() -> None:
+    titles = {value["tensor"]: (value["title"], gradient["title"]) for value, gradient in pairs(reader("backward"))}
+    assert titles["layers.0.output"] == ("L1·output", "∂loss/∂L1·output")
+    assert titles["layers.1.output"] == ("L2·output", "∂loss/∂L2·output")
+    assert titles["layers.0.mlp.output"] == ("mlp.output", "∂loss/∂mlp.output"), "of which the board has one"
+
+
 # ---- the target
 
 def test_the_target_decides_the_last_position_alone() -> None:
@@ -185,6 +192,16 @@ def test_the_choice_is_a_list_on_the_page() -> None:
 
 
 # ---- the picture
+
+def test_the_curve_goes_as_far_up_as_a_point_does() -> None:
+    draw = page("loss").chart
+    assert draw is not None
+    state = reader("loss")
+    edit(state, "logits", (0, 2, 90), -10.0)
+    curve, before, points, uniform = draw(state)["data"]
+    assert max(curve["y"]) == max(points["y"]) > 15 > max(before["y"] + uniform["y"])
+    assert curve["x"] == sorted(curve["x"], reverse=True)
+
 
 @EVERY_PRESET
 def test_points_of_the_picture_lie_on_its_curve(preset: str) -> None:

@@ -27,6 +27,7 @@ from tests.ui.support import (
     state_of,
     strictly,
 )
+from tests.ui.test_explanation import check, sample, worked_out
 from ui import board, optimizer_cards, stepping
 from ui.address import address, open_address
 from ui.explanation import explanation
@@ -36,6 +37,7 @@ from ui.text import LANGUAGES
 
 LESSON = "optimizer"
 UP = "layers.0.mlp.W_up"
+TABLES = ("optimizer.embedding.weight.square_sum", "optimizer.lm_head.weight.square_sum")
 
 
 def following(parameter: str, row: int = -1, **choices: Any) -> State:
@@ -180,6 +182,22 @@ def test_cells_explain_themselves_without_the_parameter_s_long_name() -> None:
     assert [piece["label"] for piece in told["pieces"] if "label" in piece] == [
         "adamw.m_hat[mats, c3]", "adamw.size[mats, c3]",
     ]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("parameter", ["", UP, "final_norm.weight"])
+def test_formulas_lines_and_words_of_every_stage(parameter: str, language: str) -> None:
+    state = following(parameter, language=language)
+    edit(state, "optimizer.adamw.step", (), 3.0)
+    edit(state, f"optimizer.adamw.{stepping.parameter(state)}.v_before", (0,) * len(state.baseline[
+        stepping.parameter(state)].shape), 0.2)
+    for name, index in sample(state.trace):
+        # a sum over a whole table is cut short
+        if name.startswith("optimizer.") and name not in TABLES:
+            check(state, name, index)
+    for name in TABLES:
+        told = explanation(state, name, ())
+        assert worked_out(told["pieces"]) == pytest.approx(state.trace[name].number(()), rel=1e-7)
 
 
 # ---- what it does to the loss

@@ -136,6 +136,13 @@ def test_cats_sit_on() -> None:
     grids = framed(LESSON, state).data["grids"]
     looks = {name: grids[box["cells"]]["names"] for name, box in boxes(state).items() if box["cells"]}
     assert {name for name, is_token in looks.items() if is_token} == {"data", "prompt", "next", "text"}
+    # each rank with its token above it, and a draw that is one of many
+    for box in ("logits", "select"):
+        above = grids[boxes(state)[box]["names"]]
+        assert above["names"]
+        assert decoded(above["baseline"])[:2].tolist() == [90, 0]
+        assert above["columns"] == grids[boxes(state)[box]["cells"]]["columns"]
+    assert boxes(state)["next"]["shape"] == ""
     # the row of the token that should follow
     for box in ("optimizer", "update"):
         assert {index[0] for _, index in cells_of(grids[boxes(state)[box]["cells"]])} == {90}

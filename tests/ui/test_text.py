@@ -104,8 +104,8 @@ def test_chinese_labels_are_chinese() -> None:
         "chart_positions_rope", "chart_rms_norm", "column_token", "combination_gpt2", "combination_llama",
         "combination_nanochat", "cost_token", "delta", "flow_attention", "flow_embedding", "flow_gelu_tanh",
         "flow_layernorm", "flow_lm_head", "flow_mlp", "flow_norm1", "flow_norm2", "flow_relu", "flow_relu_squared",
-        "flow_rmsnorm", "head", "head_number", "line_relu", "line_relu_squared", "slider_x", "stage_embedding",
-        "title_inference",
+        "flow_rmsnorm", "head", "head_number", "line_relu", "line_relu_squared", "optimizer_adamw", "optimizer_sgd",
+        "slider_beta1", "slider_beta2", "slider_x", "stage_embedding", "step_loss", "title_inference",
     }
 
 

@@ -158,6 +158,7 @@ def test_choosing_from_the_list() -> None:
     box(app, "token").set_value(91).run()
     assert state_of(app).question == Question(91, 90)
     assert "mats" in box(app, "rival").options[0]
+    assert "chairs · 91" not in box(app, "rival").options, "no token is held against itself"
     box(app, "position").set_value(0).run()
     assert state_of(app).position == 0
     box(app, "token").set_value(token_choice.MODEL_S_OWN).run()

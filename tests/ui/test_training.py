@@ -374,12 +374,14 @@ def test_buttons_step_run_stop_and_go_back(language: str) -> None:
     assert courses.trained(state) == 10
     catch_up(state)
     assert f"{state.trace['loss'].number(()):.4f}" in words(on_the_page(app))
+    assert state.say("training_edits") in words(app)
     press(app, "training_run")
     assert state.walk.running
     press(app, "training_run")
     assert not state.walk.running
     press(app, "training_first")
     assert (courses.trained(state), courses.step(state)) == (0, 0)
+    assert state.say("training_edits") not in words(app)
     app.segmented_control(key=f"optimizer_{language}").set_value("sgd").run()
     app.segmented_control(key=f"start_{language}").set_value("random").run()
     assert (state.control("optimizer"), state.control("start")) == ("sgd", 1)
