@@ -113,13 +113,13 @@ def words(state: State, cell: Cell) -> str:
     told = {"goal": goal, "name": naming.long_name(variable)}
     kind = "start" if consumers == [told["name"]] else "one" if len(ways) == 1 else "many"
     said = [
-        state.say("explain_gradient", **told),
-        state.say(f"explain_gradient_{kind}", **told, consumers=listed(state.choices.language, consumers)),
+        state.say("gradient_words", **told),
+        state.say(f"gradient_way_{kind}", **told, consumers=listed(state.choices.language, consumers)),
     ]
     recording = tensor.recording
     slot = recording.plan.names[variable]
     if recording.is_overridden(slot) and recording.covers(slot, cell.index):
-        said.append(state.say("explain_gradient_set"))
+        said.append(state.say("gradient_set"))
     return joined(state.choices.language, said)
 
 

@@ -450,7 +450,7 @@ def test_words_with_places_have_them_filled_in() -> None:
     for language in LANGUAGES:
         places = {
             key: {name for _, name, _, _ in string.Formatter().parse(words) if name}
-            for key, words in catalogue(language).items() if key.startswith("explain_")
+            for key, words in catalogue(language).items() if key.startswith(("explain_", "gradient_w"))
         }
         assert {key: names for key, names in places.items() if names} == {
             "explain_lookup": {"id"}, "explain_rows": {"row"}, "explain_rows_position": {"row"},
@@ -458,8 +458,8 @@ def test_words_with_places_have_them_filled_in() -> None:
             "explain_soft_cap": {"cap"}, "explain_omitted": {"shown", "rest"},
             "explain_order": {"rank", "count"}, "explain_sum_from": {"first"}, "explain_draw": {"u", "rank"},
             "explain_count": {"draws", "times"},
-            "explain_gradient": {"name", "goal"}, "explain_gradient_start": {"goal"},
-            "explain_gradient_one": {"name", "consumers"}, "explain_gradient_many": {"name"},
+            "gradient_words": {"name", "goal"}, "gradient_way_start": {"goal"},
+            "gradient_way_one": {"name", "consumers"}, "gradient_way_many": {"name"},
             **{f"explain_keep_top_k_{end}": {"rank", "k"} for end in ("kept", "cut")},
             **{f"explain_keep_top_p_{end}": {"mass", "p"} for end in ("kept", "cut")},
         }

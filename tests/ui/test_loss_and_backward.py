@@ -290,14 +290,14 @@ def test_consumers_are_named_and_what_came_by_way_of_each() -> None:
     ]
     assert sum(fact["value"] for fact in ways) == pytest.approx(state.trace[name].number(index), rel=1e-12)
     assert ways[0]["value"] == state.trace["gradient.layers.0.output"].number(index), "the straight road"
-    assert say("en", "explain_gradient_start", goal="loss") in explanation(state, "gradient.loss", ())["words"]
+    assert say("en", "gradient_way_start", goal="loss") in explanation(state, "gradient.loss", ())["words"]
 
 
 def test_a_value_set_by_hand_is_spoken_of() -> None:
     state = reader("backward")
     edit(state, Q, (0, 0, 2, 1), 0.5)
-    assert say("en", "explain_gradient_set") in explanation(state, f"gradient.{Q}", (0, 0, 2, 1))["words"]
-    assert say("en", "explain_gradient_set") not in explanation(state, f"gradient.{Q}", (0, 0, 2, 0))["words"]
+    assert say("en", "gradient_set") in explanation(state, f"gradient.{Q}", (0, 0, 2, 1))["words"]
+    assert say("en", "gradient_set") not in explanation(state, f"gradient.{Q}", (0, 0, 2, 0))["words"]
     before = explanation(state, "gradient.layers.0.attention.q_heads", (0, 0, 2, 1))
     assert "× 0" in "".join(piece.get("text", "") for piece in before["pieces"])
 

@@ -41,6 +41,7 @@ from ui.wording import traits
 OUT_OF_REACH = {
     "no_tokenizer", "not_ids", "size", "heads_do_not_divide", "choice", "positive", "parameter_names",
     "parameter_shape", "parameter_value", "dropout", "temperature", "top_k", "top_p", "stored_file",
+    "no_targets", "targets_shape",
 }
 SCRIPTS = sorted((ROOT / "assets" / "board").glob("*.js"))
 ENGINE = sorted((ROOT / "engine").glob("*.py"))
@@ -105,7 +106,7 @@ def test_chinese_labels_are_chinese() -> None:
         "combination_nanochat", "cost_token", "delta", "flow_attention", "flow_embedding", "flow_gelu_tanh",
         "flow_layernorm", "flow_lm_head", "flow_mlp", "flow_norm1", "flow_norm2", "flow_relu", "flow_relu_squared",
         "flow_rmsnorm", "head", "head_number", "line_relu", "line_relu_squared", "optimizer_adamw", "optimizer_sgd",
-        "slider_beta1", "slider_beta2", "slider_x", "stage_embedding", "step_loss", "title_inference",
+        "slider_beta1", "slider_beta2", "slider_x", "stage_embedding", "station_mlp", "step_loss", "title_inference",
     }
 
 
@@ -223,8 +224,8 @@ def test_every_error_of_the_engine_has_words_or_is_out_of_reach(language: str) -
     assert codes >= OUT_OF_REACH, "a code that the engine no longer has"
     told = {key.removeprefix("error_") for key in catalogue(language) if key.startswith("error_")}
     assert codes - told == OUT_OF_REACH
-    # the app's own: two limits, and an event that cannot be carried out
-    assert told - codes == {"too_many_edits", "long_text", "event"}
+    # the app's own: two limits, sentences of two lengths, and an event that cannot be carried out
+    assert told - codes == {"too_many_edits", "long_text", "other_length", "event"}
 
 
 def test_every_kind_of_error_is_looked_for() -> None:
