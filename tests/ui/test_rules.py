@@ -115,9 +115,11 @@ def assert_rules_are_right(lesson: str, state: State, samples: int) -> None:
 @EVERY_LESSON
 def test_rules_point_where_explanations_point(lesson: str, preset: str, pairing: str) -> None:
     sentence = "Cats sit on Cats" if preset == "cats" else "red fox and red"
-    for layer, head in ((0, 0), (1, 1)):
-        state = reader(lesson, preset=preset, pairing=pairing, text=sentence, layer=layer, head=head)
-        assert_rules_are_right(lesson, state, samples=6)
+    # from a step of an optimizer the way leads to every cell of every gradient
+    samples = 2 if lesson in navigation.GROUPS["lessons_training"] else 6
+    for place in ((0, 1) if preset == "cats" else (int(pairing == "half"),)):
+        state = reader(lesson, preset=preset, pairing=pairing, text=sentence, layer=place, head=place)
+        assert_rules_are_right(lesson, state, samples)
 
 
 @pytest.mark.parametrize("switches", ARCHITECTURES.values(), ids=ARCHITECTURES.keys())
