@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.edits import Carried, Mean
-from engine.memory import ArrayCache
+from engine.memory import BoundedCache
 from engine.operations import OPERATIONS
 from engine.plan import Kernel, Node
 from engine.replacements import covered, replaced
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ROW_AXES = ("batch", "position")
 # shared by all readers: 32 positions of logits, softmax and their gradients at V = 50257 take 130 MB
 MOST_BYTES = 256_000_000
-_PARTS = ArrayCache(MOST_BYTES)
+_PARTS: BoundedCache[Array] = BoundedCache(MOST_BYTES)
 
 
 class _Look(local):

@@ -47,6 +47,12 @@ class Recording:
         """The type of the run's numbers."""
         return next(self.values[slot].dtype for slot in self.plan.leaves if self.plan.nodes[slot].operation != "ids")
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of what the run itself computed; parameters belong to the model."""
+        computed = (self.values[slot] for slot, _, _ in self.plan.steps)
+        return sum(array.nbytes for array in computed if array.base is None)
+
     def data(self, slot: int, computed: bool = False) -> Array:
         """The array of a slot, frozen: as it stands, or as it was computed before an override."""
         if slot in self.plan.deferred:

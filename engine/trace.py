@@ -68,6 +68,11 @@ class Trace(TensorMap):
         self.edits = edits
         self.circumstances = circumstances
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of what the run computed."""
+        return self.recording.nbytes
+
     def freeze(self) -> None:
         """Make every array of the run read-only, for readers who share it."""
         for array in self.recording.values:

@@ -10,6 +10,7 @@ import numpy as np
 from engine import InputError, Model, Trace, presets, programs, run
 from engine.course import Course
 from engine.edits import Carried, Edit, by_slot
+from engine.memory import BoundedCache
 from engine.plan import Plan
 from engine.programs.question import Question
 from engine.sampling import leading
@@ -19,6 +20,10 @@ from engine.types import Array
 from engine.variants import variant
 from formats.edits import MOST_TOKENS
 from ui.switches import Switches
+
+# with gradients and 32 positions of a trained model a baseline takes 4.6 MB
+MOST_BASELINE_BYTES = 160_000_000
+_BASELINES: BoundedCache[Trace] = BoundedCache(MOST_BASELINE_BYTES)
 
 
 @lru_cache(maxsize=64)
@@ -92,15 +97,16 @@ def asked(preset: str, seed: int, switches: Switches, ids: tuple[int, ...], toke
     return Question(chosen, next(others, chosen))
 
 
-@lru_cache(maxsize=128)
 def _baseline(preset: str, seed: int, switches: Switches, ids: tuple[int, ...],
               program: programs.Program, wanted: tuple[int, ...] | None = None, start: int = 0) -> Trace:
-    trace = run(
-        model(preset, seed, switches, start), [list(ids)], program=program,
-        targets=None if wanted is None else [list(wanted)],
-    )
-    trace.freeze()
-    return trace
+    def make() -> Trace:
+        trace = run(
+            model(preset, seed, switches, start), [list(ids)], program=program,
+            targets=None if wanted is None else [list(wanted)],
+        )
+        trace.freeze()
+        return trace
+    return _BASELINES.get((preset, seed, switches, ids, program, wanted, start), make)
 
 
 @lru_cache(maxsize=64)

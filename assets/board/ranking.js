@@ -16,6 +16,7 @@ function buildRanking(board, { ways }) {
 
 function buildRankingTable(board, { caption, columns, before, largest, rows }, ways) {
   const table = element("table", "gb-terms gb-ranking-table");
+  table.setAttribute("aria-label", caption);
   const head = element("tr");
   for (const column of ways.length ? columns : columns.slice(0, -1)) {
     const cell = element("th", "", column);

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
-from tests.browser.support import Reader, Server, browser_path, running_server
+pytest.register_assert_rewrite("tests.browser.readable")
+
+from tests.browser.support import Reader, Server, browser_path, running_server  # noqa: E402
 
 Visit = Callable[..., Reader]
+Contexts = Callable[[dict[str, Any]], BrowserContext]
 VIEWPORT = {"width": 1440, "height": 900}
 
 
@@ -40,16 +43,29 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
+@pytest.fixture(scope="session")
+def contexts(browser: Browser) -> Contexts:
+    """Browser contexts by their options, used again by later tests: Streamlit's scripts stay in their caches."""
+    known: dict[str, BrowserContext] = {}
+
+    def of(options: dict[str, Any]) -> BrowserContext:
+        key = repr(sorted(options.items()))
+        if key not in known:
+            known[key] = browser.new_context(**options)
+        return known[key]
+    return of
+
+
 @pytest.fixture
-def visit(browser: Browser, server: Server) -> Iterator[Visit]:
-    """Makes readers, each with a fresh context; takes the options of `Browser.new_context`."""
+def visit(contexts: Contexts, server: Server) -> Iterator[Visit]:
+    """Makes readers, each with a page of their own; takes the options of `Browser.new_context`."""
     readers: list[Reader] = []
     server.new_log()
 
     def make(url: str = server.url, **options: Any) -> Reader:
         # Streamlit's language of the page does not matter, ours is in the address; a fixed locale
         # keeps the default the same on every machine
-        reader = Reader(browser.new_context(**{"viewport": VIEWPORT, "locale": "en-GB", **options}), url)
+        reader = Reader(contexts({"viewport": VIEWPORT, "locale": "en-GB", **options}), url)
         readers.append(reader)
         return reader
 
@@ -57,7 +73,8 @@ def visit(browser: Browser, server: Server) -> Iterator[Visit]:
     exceptions = sum(reader.page.locator('[data-testid="stException"]').count() for reader in readers)
     complaints = [message for reader in readers for message in reader.complaints.messages]
     for reader in readers:
-        reader.context.close()
+        reader.page.close()
+        reader.context.clear_cookies()
     assert complaints == []
     assert exceptions == 0
     assert "Traceback" not in server.new_log()

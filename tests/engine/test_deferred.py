@@ -11,7 +11,7 @@ import pytest
 from engine import Edit, EditError, Model, ModelConfig, Trace, explain, gradient, presets, programs, run
 from engine.deferred import _PARTS
 from engine.edits import Part
-from engine.memory import ArrayCache
+from engine.memory import BoundedCache
 from engine.overlays import LARGE_TABLE, SparseOverlay, overlay, overlay_parameter
 from engine.plan import LARGE_VOCABULARY
 from tests.engine.support import Array, model_with
@@ -184,7 +184,7 @@ def test_rows_of_a_product_over_the_vocabulary_are_made_alone(large: Model) -> N
 
 
 def test_what_is_kept_is_bounded_in_bytes() -> None:
-    cache = ArrayCache(100)
+    cache: BoundedCache[Array] = BoundedCache(100)
     made: list[int] = []
 
     def make(number: int) -> Array:

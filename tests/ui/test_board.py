@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import cycle, product
 from typing import Any
 
 import numpy as np
@@ -39,12 +39,10 @@ WQ = "layers.0.attention.Wq"
 
 
 def views(lesson: str, preset: str, texts: tuple[str, ...]) -> Iterator[State]:
-    """A reader of every sentence at every layer and head; of a trained preset, whose boards are large, at two."""
+    """A reader of every sentence, the layers and heads by turns."""
     config = presets.load(preset).config
-    places = [(0, 0), (config.layers - 1, config.heads - 1)] if preset in presets.TRAINED else [
-        *product(range(config.layers), range(config.heads))
-    ]
-    for sentence, (layer, head) in product(texts, places):
+    places = cycle(product(range(config.layers), range(config.heads)))
+    for sentence, (layer, head) in zip(texts, places, strict=False):
         yield reader(lesson, preset=preset, text=sentence, layer=layer, head=head)
 
 
