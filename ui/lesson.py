@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import streamlit as st
@@ -125,13 +126,28 @@ def _live(lesson: str, sections: tuple[Section, ...], chart: Chart | None, repor
     if state.needs_page or drawn != board.view(state):
         state.needs_page = False
         st.rerun(scope="app")
-    above = st.container() if report is not None else None
-    board.show(lesson, sections, navigation.neighbours(lesson, state))
-    # the board is on its way before the tables are made
-    if report is not None and above is not None:
-        with above:
-            report(state)
-    if summary is not None:
-        summary(state)
-    if chart is not None:
-        st.plotly_chart(chart(state), key="chart", width="stretch", config={"displayModeBar": False})
+    with unless_left(state, lesson):
+        above = st.container() if report is not None else None
+        board.show(lesson, sections, navigation.neighbours(lesson, state))
+        # the board is on its way before the tables are made
+        if report is not None and above is not None:
+            with above:
+                report(state)
+        if summary is not None:
+            summary(state)
+        if chart is not None:
+            st.plotly_chart(chart(state), key="chart", width="stretch", config={"displayModeBar": False})
+
+
+@contextmanager
+def unless_left(state: State, lesson: str) -> Iterator[None]:
+    """Ends an answer whose page was left while it was in the making: half of it would be about the next page.
+
+    Streamlit begins the next page in a thread of its own, and this one goes on until it draws something.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError):
+        if state.lesson == lesson:
+            raise
+        st.stop()

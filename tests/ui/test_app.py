@@ -6,7 +6,8 @@ import pytest
 
 from engine import Edit
 from formats import edits as edit_links
-from tests.ui.support import ROOT, edit, opened, state_of, taking_turns
+from tests.ui.support import ROOT, edit, opened, reader, state_of, taking_turns
+from ui.lesson import unless_left
 from ui.navigation import LESSONS
 from ui.prose import read
 from ui.text import LANGUAGES, say
@@ -125,3 +126,15 @@ def test_a_link_to_a_switched_model_shows_its_switches() -> None:
     assert app.segmented_control(key="arch_positions_zh").value == "rope"
     assert app.segmented_control(key="arch_bias_zh").value == "off"
     assert say("zh", "arch_positions") in app.sidebar.info[0].value
+
+
+def test_an_answer_whose_page_was_left_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of its numbers may be of two pages; an error on the page that is still there is an error."""
+    stopped: list[str] = []
+    monkeypatch.setattr("streamlit.stop", lambda: stopped.append("stopped"))
+    with unless_left(reader("scores"), "training"):
+        raise ValueError("of two pages")
+    assert stopped == ["stopped"]
+    with pytest.raises(ValueError, match="of this page"), unless_left(reader("scores"), "scores"):
+        raise ValueError("of this page")
+    assert stopped == ["stopped"]
