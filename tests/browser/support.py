@@ -39,6 +39,13 @@ LATER_LESSONS = (
     "heads", "remove", "patch", "lens", "wrote", "raise_logit",
 )
 LANGUAGES = ("en", "zh")
+
+
+def by_turns(lessons: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Each lesson with one of the languages: both everywhere take minutes, and words are compared without a browser."""
+    return [(lesson, LANGUAGES[number % 2]) for number, lesson in enumerate(lessons)]
+
+
 ATTENTION = "layers.0.attention"
 # what is waited for takes tens of milliseconds; this is for a machine with many other things to do
 PATIENCE_MILLISECONDS = 40_000

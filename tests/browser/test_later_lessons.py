@@ -1,4 +1,4 @@
-"""The lessons on training and on looking inside open in both languages and can be read by everybody."""
+"""The lessons on training and on looking inside open, in either language by turns, and can be read by everybody."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import pytest
 
 from tests.browser.conftest import Visit
 from tests.browser.readable import LOOKS, assert_readable, wait_for_parts
-from tests.browser.support import LANGUAGES, LATER_LESSONS, lesson_title
+from tests.browser.support import LATER_LESSONS, by_turns, lesson_title
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("lesson", LATER_LESSONS)
+@pytest.mark.parametrize(("lesson", "language"), by_turns(LATER_LESSONS))
 def test_lesson(visit: Visit, lesson: str, language: str) -> None:
     reader = visit(color_scheme="light")
     reader.open(lesson, lang=language)

@@ -1,4 +1,4 @@
-"""Every lesson opens, in both languages, shows the article's numbers, and can be read by everybody."""
+"""Every lesson opens, in either language by turns, shows the article's numbers, and can be read by everybody."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ import pytest
 
 from tests.browser.conftest import Visit
 from tests.browser.readable import LOOKS, PARTS, assert_readable, shown_numbers, wait_for_parts
-from tests.browser.support import ATTENTION, LANGUAGES, LESSONS, OTHER_LESSONS, Reader, label, lesson_title
+from tests.browser.support import (
+    ATTENTION,
+    LESSONS,
+    OTHER_LESSONS,
+    Reader,
+    by_turns,
+    label,
+    lesson_title,
+)
 
 # What the article prints, as the cells of each lesson show it: the tensor, the cells' common index,
 # and the numbers along the last axis.
@@ -121,8 +129,7 @@ PRINTED = {
 }
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("lesson", LESSONS)
+@pytest.mark.parametrize(("lesson", "language"), by_turns(LESSONS))
 def test_lesson(visit: Visit, lesson: str, language: str) -> None:
     """One opening of the page serves all of this: words, numbers, structure, contrast, screenshots."""
     reader = visit(color_scheme="light")
@@ -160,8 +167,7 @@ TODAY = {
 }
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("lesson", OTHER_LESSONS)
+@pytest.mark.parametrize(("lesson", "language"), by_turns(OTHER_LESSONS))
 def test_other_lesson(visit: Visit, lesson: str, language: str) -> None:
     """The same for the second article's lessons and the labs, with its own model."""
     reader = visit(color_scheme="light")
