@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from engine.operations import OPERATIONS
 from engine.plan import GRADIENT, Builder, Node, Value
 
@@ -14,16 +12,17 @@ from engine.plan import GRADIENT, Builder, Node, Value
 _GIVEN = frozenset({"constant", "kept", "moment", "step", "cache", "dropout_mask"})
 
 
-def gradients(builder: Builder, target: Value, seed: Value, of_constants: bool = True,
-              back_to: Value | None = None, prefix: str = GRADIENT) -> dict[str, Value]:
+def gradients(builder: Builder, target: Value, of_constants: bool = True, back_to: Value | None = None,
+              prefix: str = GRADIENT) -> dict[str, Value]:
     """Append ∂ (Σ seed · target) / ∂ (each tensor upstream), name → `gradient.NAME` of that tensor's shape.
 
-    A gradient is the sum over all consumers of its tensor of ∂consumer/∂tensor times the consumer's
-    own gradient; the attribute `ways` holds a pair of slots for each: the consumer, and what came by
-    way of it; `goal` is the target's name. Where a value was set by hand, nothing passes further
-    upstream. Without `of_constants`, what no parameter has a part in is left out; so is what stands
-    before `back_to`. Source: Rumelhart, Hinton & Williams 1986.
+    `gradient.seed` is a constant, 1 at every cell of the target. A gradient is the sum over all consumers
+    of its tensor of ∂consumer/∂tensor times the consumer's own gradient; the attribute `ways` holds a pair
+    of slots for each: the consumer, and what came by way of it; `goal` is the target's name. Where a value
+    was set by hand, nothing passes further upstream. Without `of_constants`, what no parameter has a part
+    in is left out; so is what stands before `back_to`. Source: Rumelhart, Hinton & Williams 1986.
     """
+    seed = builder.filled("constant", f"{prefix}seed", target.axes, target.shape, 1.0)
     parts: dict[int, list[tuple[int, Value]]] = {target.node.slot: [(target.node.slot, seed)]}
     wanted = None if of_constants else _made_of_parameters(builder)
     first = 0 if back_to is None else back_to.node.slot
@@ -84,7 +83,4 @@ def _passed_on(builder: Builder, node: Node, upstream: Value) -> list[tuple[int,
 
 def _kept(builder: Builder, node: Node) -> Value:
     """1 at every cell of a tensor; a run puts 0 where an edit has set the cell by hand."""
-    ones = np.broadcast_to(np.ones((), dtype=builder.dtype), node.shape)
-    return builder.append(Node(
-        len(builder.nodes), "kept", (), node.axes, node.shape, constant=ones, attributes={"of": node.slot},
-    ))
+    return builder.filled("kept", None, node.axes, node.shape, 1.0, {"of": node.slot})

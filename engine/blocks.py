@@ -54,6 +54,19 @@ def merge_heads(x: Value) -> Value:
     return x.builder.apply("merge_heads", x)
 
 
+def head(scope: Scope, x: Value, weight: Value, cap: float | None) -> Value:
+    """logits[…,v] = x[…] · weight[v], […,C] → […,V], recorded as `logits`; with a cap, cap · tanh(logits / cap).
+
+    What the cap is applied to is recorded as `logits.uncapped`. Source: "LM Head".
+    """
+    places = " ".join(x.axes[:-1])
+    logits = contract(f"{places} feature, vocabulary feature -> {places} vocabulary", x, weight)
+    if cap is None:
+        return scope.record("logits", logits)
+    uncapped = scope.record("logits.uncapped", logits)
+    return scope.record("logits", x.builder.apply("soft_cap", uncapped, cap=cap))
+
+
 def contract(equation: str, left: Value, right: Value) -> Value:
     """Multiply where axis names agree and add over the names that the result leaves out."""
     return left.builder.apply("contract", left, right, equation=equation)

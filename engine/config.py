@@ -113,6 +113,17 @@ class ModelConfig:
         """D = C / H."""
         return self.hidden_size // self.heads
 
+    @property
+    def head_table(self) -> str:
+        """The name of the table that the logits come from; a tied head reads the embedding's."""
+        return "embedding.weight" if self.tied_head else "lm_head.weight"
+
+    def stream_into(self, layer: int) -> str:
+        """The name of what enters a layer: the layer before's output, or the embedding with its positions."""
+        if layer:
+            return f"layers.{layer - 1}.output"
+        return "embedding.sum" if self.positions == "learned" else "embedding.output"
+
     def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
         """Name → shape of every parameter, in the order in which the forward pass meets them."""
         V, C, F = self.vocab_size, self.hidden_size, self.mlp_size

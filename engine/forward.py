@@ -6,7 +6,7 @@ B batch, T positions, C features, H heads, D = C/H, F hidden units, V vocabulary
 
 from __future__ import annotations
 
-from engine.blocks import contract, merge_heads, softmax, split_heads
+from engine.blocks import contract, head, merge_heads, softmax, split_heads
 from engine.config import ModelConfig
 from engine.plan import Scope, Value
 from engine.recipe import Recipe
@@ -131,8 +131,4 @@ def lm_head(scope: Scope, recipe: Recipe, x: Value) -> Value:
     else:
         shape = (config.vocab_size, config.hidden_size)
         weight = scope.parameter("lm_head.weight", ("vocabulary", "feature"), shape)
-    logits = contract("batch position feature, vocabulary feature -> batch position vocabulary", x, weight)
-    if config.logit_soft_cap is None:
-        return scope.record("logits", logits)
-    uncapped = scope.record("logits.uncapped", logits)
-    return scope.record("logits", x.builder.apply("soft_cap", uncapped, cap=config.logit_soft_cap))
+    return head(scope, x, weight, config.logit_soft_cap)

@@ -70,10 +70,8 @@ def kept(forward: Recording, node: Node) -> Array:
 def backward_plan(plan: Plan, target: int, dtype: str) -> BackwardPlan:
     """Append to `plan` the steps that carry a seed at `target` back to everything upstream of it."""
     builder = Builder(plan, np.dtype(dtype))
-    node = plan.nodes[target]
     # a lesson may have recorded gradients of its own
     prefix = GRADIENT if f"{GRADIENT}seed" not in plan.names else "slope."
-    seed = builder.leaf("constant", f"{prefix}seed", node.axes, node.shape)
-    found = gradients(builder, builder.value(target), seed, prefix=prefix)
+    found = gradients(builder, builder.value(target), prefix=prefix)
     slots = {name: value.node.slot for name, value in found.items()}
-    return BackwardPlan(builder.finish(plan.deferred), len(plan.nodes), seed.node.slot, slots)
+    return BackwardPlan(builder.finish(plan.deferred), len(plan.nodes), builder.names[f"{prefix}seed"], slots)

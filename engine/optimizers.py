@@ -8,7 +8,7 @@ from types import MappingProxyType
 import numpy as np
 
 from engine.bounds import Bounds
-from engine.plan import Node, Scope, Value
+from engine.plan import Scope, Value
 
 SGD, MOMENTUM, ADAMW = KINDS = ("sgd", "momentum", "adamw")
 # usual settings; a run takes others as edits of the constants
@@ -100,11 +100,7 @@ def _setting(scope: Scope, name: str) -> Value:
 
 def _remembered(inside: Scope, name: str, parameter: Value) -> Value:
     """What the last step left behind; zeros before the first, which take no memory."""
-    zeros = np.broadcast_to(np.zeros((), dtype=inside.builder.dtype), parameter.shape)
-    return inside.builder.append(Node(
-        len(inside.builder.nodes), "moment", (), parameter.axes, parameter.shape, constant=zeros,
-        name=f"{inside.prefix}{name}_before",
-    ))
+    return inside.builder.filled("moment", f"{inside.prefix}{name}_before", parameter.axes, parameter.shape, 0.0)
 
 
 def clipped(scope: Scope, gradients: Mapping[str, Value], names: Iterable[str]) -> dict[str, Value]:

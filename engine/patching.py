@@ -24,9 +24,7 @@ def tensor(config: ModelConfig, kind: str, layer: int) -> str:
     """The name of the tensor that holds it: for the stream what layer `layer` hands on, [B,T,C]."""
     if kind != "stream":
         return f"layers.{layer - 1}.{_TENSORS[kind]}"
-    if layer == 0:
-        return "embedding.sum" if config.positions == "learned" else "embedding.output"
-    return f"layers.{layer - 1}.output"
+    return config.stream_into(layer)
 
 
 def place(kind: str, position: int, head: int = 0) -> tuple[int, ...]:

@@ -124,6 +124,15 @@ class Builder:
             attributes=attributes or {},
         ))
 
+    def filled(self, operation: str, name: str | None, axes: Sequence[str], shape: Sequence[int], number: float,
+               attributes: Mapping[str, Any] | None = None) -> Value:
+        """A leaf with the same number in every cell, which takes no more memory than one of them."""
+        constant = np.broadcast_to(np.full((), number, dtype=self.dtype), tuple(shape))
+        return self.append(Node(
+            len(self.nodes), operation, (), tuple(axes), tuple(shape), constant=constant, name=name,
+            attributes=attributes or {},
+        ))
+
     def apply(self, operation: str, *inputs: Value, **attributes: Any) -> Value:
         """A value computed by a row of the operations table."""
         from engine.operations import OPERATIONS  # the table's rows are written with values

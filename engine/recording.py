@@ -82,20 +82,11 @@ class Recording:
         node = self.plan.nodes[slot]
         return float(self.values[slot].take(np.array([np.ravel_multi_index(index, node.shape)]))[0])
 
-    def override(self, slot: int) -> Override | None:
-        """What edits of a computed tensor replaced, if there are any."""
-        if slot not in self.changes:
-            return self.overrides.get(slot)
-        return Override(self.data(slot, computed=True), self._mask(slot))
-
     def mask(self, slot: int) -> Array | None:
         """Which cells of a computed tensor edits set, if there are any."""
         if slot in self.changes:
-            return self._mask(slot)
+            return self.freeze(covered(self.plan, self.plan.nodes[slot], self.changes[slot], self.donors))
         return self.overrides[slot].covered if slot in self.overrides else None
-
-    def _mask(self, slot: int) -> Array:
-        return self.freeze(covered(self.plan, self.plan.nodes[slot], self.changes[slot], self.donors))
 
     def is_overridden(self, slot: int) -> bool:
         """Whether cells of a computed tensor have been set by hand."""

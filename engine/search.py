@@ -11,6 +11,7 @@ import numpy as np
 from engine.edits import Edit, among
 from engine.gradient import gradient
 from engine.model import Model
+from engine.sampling import leading
 from engine.trace import Inputs, Trace, run
 from engine.types import Array, Index
 
@@ -176,12 +177,11 @@ def _estimates(trace: Trace, token: int, logits: Array) -> Mapping[str, tuple[Ar
     return found
 
 
-def _ahead(logits: Array, token: int) -> tuple[int, ...]:
+def _ahead(logits: Array, token: int) -> list[int]:
     """The best others, at most `RIVALS` of them."""
     others = np.array(logits)
     others[token] = -inf
-    order = np.argsort(-others, kind="stable")[:min(RIVALS, len(others) - 1)]
-    return tuple(int(other) for other in order)
+    return leading(others, min(RIVALS, len(others) - 1))
 
 
 def first_order(needs: Array, slopes: Array) -> Array:

@@ -19,6 +19,7 @@ from engine.optimizers import ADAMW, HAS, KINDS, REMEMBERS, SETTINGS, Optimizer,
 from engine.plan import Scope, Value
 from engine.trace import Inputs, Moments, Program, Trace, run
 from engine.types import Array
+from engine.variants import neutral
 
 SCOPE = "optimizer"
 # of the weights that a run starts from when it does not start from a model's own
@@ -79,10 +80,9 @@ def random_model(model: Model, seed: int) -> Model:
     generator = np.random.default_rng(seed)
     parameters: dict[str, Array] = {}
     for name, shape in model.config.parameter_shapes().items():
-        module, _, kind = name.rpartition(".")
-        is_bias = kind == "bias" or kind.startswith("b_") or kind in ("bq", "bk", "bv", "bo")
         noise = RANDOM_SPREAD * generator.standard_normal(shape)
-        parameters[name] = np.zeros(shape) if is_bias else np.ones(shape) if "norm" in module else noise
+        # norm weights and biases are the vectors
+        parameters[name] = neutral(name, shape) if len(shape) == 1 else noise
     return Model(model.config, parameters, model.tokenizer)
 
 
@@ -130,9 +130,7 @@ def followed(scope: Scope, config: ModelConfig, clips: bool, names: Iterable[str
     With `names`, only the gradients of these parameters are clipped and returned; the joint length is
     that of all of them.
     """
-    loss = cross_entropy(scope, config)
-    seed = scope.constant("gradient.seed", (), np.array(1.0))
-    found = gradients(scope.builder, loss, seed, of_constants=False)
+    found = gradients(scope.builder, cross_entropy(scope, config), of_constants=False)
     # a tied head is one parameter under two names
     own = {name: found[name] for name in config.parameter_shapes()}
     wanted = tuple(names) or tuple(own)

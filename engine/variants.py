@@ -51,5 +51,10 @@ def _neutral(model: Model, name: str, shape: tuple[int, ...]) -> Array:
         return model.parameters["embedding.weight"]
     if name == "position_embedding.weight":
         return untrained_positions(shape).astype(model.dtype)
+    return neutral(name, shape).astype(model.dtype)
+
+
+def neutral(name: str, shape: tuple[int, ...]) -> Array:
+    """A parameter that changes nothing: 1 for the weight of a norm, 0 for anything else."""
     is_norm_weight = "norm" in name and name.endswith(".weight")
-    return np.full(shape, 1.0 if is_norm_weight else 0.0, dtype=model.dtype)
+    return np.full(shape, 1.0 if is_norm_weight else 0.0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from engine.backward import gradients
 from engine.config import ModelConfig
 from engine.loss import cross_entropy
@@ -12,5 +10,4 @@ from engine.plan import Scope
 
 def program(scope: Scope, config: ModelConfig) -> None:
     """`gradient.NAME` = ∂loss/∂NAME for every tensor upstream of the loss, constants included."""
-    loss = cross_entropy(scope, config)
-    gradients(scope.builder, loss, scope.constant("gradient.seed", (), np.array(1.0)))
+    gradients(scope.builder, cross_entropy(scope, config))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.blocks import contract, softmax
+from engine.blocks import head, softmax
 from engine.config import ModelConfig
 from engine.plan import Scope, Value
 from engine.programs.parts import norm, stream_into
@@ -29,13 +29,7 @@ def program(scope: Scope, config: ModelConfig, question: Question) -> None:
 def look(scope: Scope, here: Scope, config: ModelConfig, stream: Value, question: Question) -> Value:
     """Read a stream [B,T,C] as if it were the last layer's; returns the chosen token's rank [B,T]."""
     normed = norm(scope, here.at("norm"), config, "final_norm", stream)
-    logits = contract(
-        "batch position feature, vocabulary feature -> batch position vocabulary", normed, scope.find("lm_head.weight")
-    )
-    if config.logit_soft_cap is not None:
-        uncapped = here.record("logits.uncapped", logits)
-        logits = uncapped.builder.apply("soft_cap", uncapped, cap=config.logit_soft_cap)
-    read = here.record("logits", logits)
+    read = head(here, normed, scope.find("lm_head.weight"), config.logit_soft_cap)
     return standing(here, read, softmax(here, "probabilities", read, "vocabulary"), question)
 
 

@@ -35,8 +35,7 @@ def program(scope: Scope, config: ModelConfig) -> None:
     ones = scope.builder.leaf("constant", None, targets.axes, targets.shape, np.ones(targets.shape))
     wanted = inside.record("wanted", apply("unpick", ones, targets, size=config.vocab_size))
     inside.record("error", scope.find("probabilities") - wanted)
-    seed = scope.constant("gradient.seed", (), np.array(1.0))
-    gradients(scope.builder, loss, seed, back_to=scope.find("logits"))
+    gradients(scope.builder, loss, back_to=scope.find("logits"))
 
 
 def _curve(inside: Scope) -> None:

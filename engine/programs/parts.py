@@ -27,9 +27,7 @@ def project(scope: Scope, config: ModelConfig, x: Value, matrix: str, bias: str)
 
 def stream_into(scope: Scope, config: ModelConfig, layer: int) -> Value:
     """What enters a layer: the layer before's output, or the embedding with its positions."""
-    if layer:
-        return scope.find(f"layers.{layer - 1}.output")
-    return scope.find("embedding.sum" if config.positions == "learned" else "embedding.output")
+    return scope.find(config.stream_into(layer))
 
 
 def own_or(scope: Scope, name: str, inside: Scope, constant: str, fill: float, width: int) -> Value:

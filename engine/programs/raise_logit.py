@@ -26,5 +26,4 @@ def program(scope: Scope, config: ModelConfig, question: Question) -> None:
     inside.record("lead", wanted - rival)
     against = inside.constant("against", (), np.array(0.0), Bounds(0, 1))
     goal = inside.record("goal", wanted - inside.record("held_against", rival * against))
-    seed = scope.constant("gradient.seed", goal.axes, np.ones(goal.shape))
-    gradients(scope.builder, goal, seed, of_constants=False)
+    gradients(scope.builder, goal, of_constants=False)

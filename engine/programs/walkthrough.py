@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.blocks import contract, softmax
+from engine.blocks import head, softmax
 from engine.config import ModelConfig
 from engine.plan import Scope, Value
 from engine.programs.parts import norm
@@ -54,13 +54,8 @@ def scaled_stream(scope: Scope, config: ModelConfig) -> None:
     normed = norm(scope, scope.at("scaled.norm"), config, "final_norm", stream)
     for name, vector in (("with_norm", normed), ("without_norm", stream)):
         outcome = scaled.at(name)
-        logits = contract(
-            "batch feature, vocabulary feature -> batch vocabulary", vector, scope.find("lm_head.weight")
-        )
-        if config.logit_soft_cap is not None:
-            uncapped = outcome.record("logits.uncapped", logits)
-            logits = uncapped.builder.apply("soft_cap", uncapped, cap=config.logit_soft_cap)
-        softmax(outcome, "probabilities", outcome.record("logits", logits), "vocabulary")
+        logits = head(outcome, vector, scope.find("lm_head.weight"), config.logit_soft_cap)
+        softmax(outcome, "probabilities", logits, "vocabulary")
 
 
 def last_position(x: Value) -> Value:

@@ -119,7 +119,6 @@ def test_configurations_can_be_keys() -> None:
 
 def test_rows_and_masks_are_read_only_too(cats: Model) -> None:
     trace = run(cats, "Cats sit on", edits=[Edit("logits", (0, 2, 90), 3.0)])
-    override = trace.recording.override(trace["logits"].slot)
-    assert override is not None
+    override = trace.recording.overrides[trace["logits"].slot]
     for array in (trace["logits"].row(0, 2), override.covered, override.computed):
         assert not writeable(array)
