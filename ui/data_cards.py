@@ -7,12 +7,12 @@ from contextlib import suppress
 import streamlit as st
 
 from engine import InputError
-from ui import dataset, naming
+from ui import dataset
 from ui.controls import CONTROLS
 from ui.dataset import Cut
-from ui.markup import Markup, fill, join, tag
+from ui.markup import Markup, card_head, fill, join, tag
 from ui.state import State, current
-from ui.staves import Piece, chip
+from ui.staves import token_chip
 from ui.text import explain_error, joined
 
 AREA_HEIGHT = 92
@@ -49,8 +49,7 @@ def show(state: State) -> None:
 
 
 def _head(state: State, name: str) -> Markup:
-    title = tag("h3", state.say(f"data_{name}"), css="card-title")
-    return join(title, tag("p", state.say(f"data_{name}_note"), css="card-note"))
+    return card_head(state.say(f"data_{name}"), state.say(f"data_{name}_note"))
 
 
 # ---- the text
@@ -72,14 +71,12 @@ def _area(state: State) -> None:
 
 def _text(state: State, now: Cut) -> Markup:
     """Every token of the text over its id."""
-    pieces = [tag("span", _chip(state, token), tag("small", str(token)), css="data-token") for token in now.ids]
+    pieces = [
+        tag("span", token_chip(state.model, token), tag("small", str(token)), css="data-token") for token in now.ids
+    ]
     told = state.say("data_counts", characters=len(dataset.text(state)), tokens=len(now.ids))
     return join(tag("div", *pieces, css="data-text", role="group", aria_label=state.say("data_text")),
                 tag("p", told, css="card-status"))
-
-
-def _chip(state: State, token: int, mark: str = "") -> Markup:
-    return chip(Piece(token, naming.token_label(state.model, token), mark=mark))
 
 
 # ---- the windows
@@ -130,7 +127,8 @@ def _covered(state: State, now: Cut, start: int, place: int) -> Markup:
     """A token of the text below which a window lies, or nothing."""
     if not start <= place <= start + now.block:
         return tag("td")
-    return tag("td", _chip(state, now.ids[place]), css="data-behind" if place == start + now.block else "data-read")
+    is_behind = place == start + now.block
+    return tag("td", token_chip(state.model, now.ids[place]), css="data-behind" if is_behind else "data-read")
 
 
 def _status(state: State, now: Cut) -> Markup:
@@ -181,7 +179,7 @@ def _row(state: State, row: int, start: int, both: list[list[int]]) -> list[Mark
     ]
     return [
         tag("tr", head, tag("th", state.say(f"data_{name}"), scope="row"), *(
-            tag("td", _chip(state, token), tag("small", str(token))) for token in tokens
+            tag("td", token_chip(state.model, token), tag("small", str(token))) for token in tokens
         ), css=f"data-{name}")
         for head, name, tokens in zip(heads, ("inputs", "targets"), both, strict=True)
     ]

@@ -40,7 +40,7 @@ def _loop(config: ModelConfig) -> Iterator[Block]:
 def _system(config: ModelConfig) -> Iterator[Block]:
     """The first article's first picture: training on the left of the model, inference on the right."""
     left, right, model = "system_training", "system_inference", "system_model"
-    last, table = config.layers - 1, "embedding.weight" if config.tied_head else "lm_head.weight"
+    last, table = config.layers - 1, config.head_table
     target = (("vocabulary", "target"),)
     yield Block("data", "system_data", "data", "targets", side=left)
     yield Block("prompt", "system_prompt", "tokens", "system.prompt", side=right)

@@ -10,19 +10,17 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
-import streamlit as st
-
 from engine import Edit, ModelConfig, Trace, run
 from engine.edits import Mean, among
 from engine.programs.heads import BY_QUERY
 from engine.programs.question import Question
 from engine.removal import Head, removal
 from engine.sampling import leading
-from ui import naming, runs, token_choice
+from ui import naming, runs, token_choice, word_choice
 from ui.controls import REMOVED_TO
 from ui.layout import Line, Say, grid
 from ui.operands import finite
-from ui.state import State, current
+from ui.state import State
 from ui.switches import Switches
 from ui.text import number, percent
 
@@ -44,12 +42,8 @@ class Outcome:
 def panel(state: State) -> None:
     """The choice of the token and its rival, and of what a head is set to."""
     token_choice.panel(state)
-    key = f"removed_to_{state.choices.language}"
-    st.session_state[key] = state.control("removed_to")
-    st.segmented_control(
-        state.say("choose_removed_to"), REMOVED_TO, format_func=lambda word: state.say(f"removed_to_{word}"), key=key,
-        required=True, on_change=lambda: current().set_control("removed_to", st.session_state[key]),
-    )
+    word_choice.buttons(state, "removed_to", "choose_removed_to", REMOVED_TO,
+                        lambda word: state.say(f"removed_to_{word}"))
 
 
 def data(state: State) -> dict[str, Any] | None:

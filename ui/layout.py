@@ -275,9 +275,7 @@ def places(config: ModelConfig, layer: int) -> dict[str, str]:
     `{input}` enters the layer; attention reads `{attention_input}`; the second half starts from
     `{middle}`, and its MLP reads `{mlp_input}`; norms read `{norm1_input}` and `{norm2_input}`.
     """
-    start = "embedding.sum" if config.positions == "learned" else "embedding.output"
-    before = start if layer == 0 else f"layers.{layer - 1}.output"
-    name, normed = f"layers.{layer}", config.norm != "none"
+    before, name, normed = config.stream_into(layer), f"layers.{layer}", config.norm != "none"
     added, first = f"{name}.residual1", f"{name}.norm1.output" if normed else ""
     if config.norm_placement == "post":
         return {

@@ -7,11 +7,11 @@ from time import monotonic
 import streamlit as st
 
 from engine.programs.generating import MOST_STEPS
-from ui import generation, naming
+from ui import generation
 from ui.generation import Turn
-from ui.markup import Markup, fill, join, tag
+from ui.markup import Markup, card_head, fill, join, tag
 from ui.state import State, current
-from ui.staves import Piece, chip
+from ui.staves import token_chip
 from ui.text import number, percent
 
 # between two tokens while the loop plays by itself
@@ -58,7 +58,7 @@ def show(state: State) -> None:
 
 
 def _title(state: State, title: str, note: str) -> Markup:
-    return join(tag("h3", state.say(title), css="card-title"), tag("p", state.say(note), css="card-note"))
+    return card_head(state.say(title), state.say(note))
 
 
 def _panel(*content: Markup) -> Markup:
@@ -71,15 +71,11 @@ def _text(state: State, now: Turn) -> Markup:
     """All tokens so far: the reader's own, then those that the loop appended; what the window left behind is marked."""
     prompt = len(now.text) - state.steps
     chips = [
-        tag("span", _chip(state, token, "new" if place >= prompt else ""),
+        tag("span", token_chip(state.model, token, "new" if place >= prompt else ""),
             css="" if place in now.window else "loop-outside")
         for place, token in enumerate(now.text)
     ]
     return tag("div", *chips, css="loop-text", aria_label=state.say("loop_text"), role="group")
-
-
-def _chip(state: State, token: int, mark: str = "") -> Markup:
-    return chip(Piece(token, naming.token_label(state.model, token), mark=mark))
 
 
 def _status(state: State, now: Turn) -> Markup:
@@ -87,7 +83,7 @@ def _status(state: State, now: Turn) -> Markup:
     at_end = state.steps >= MOST_STEPS
     said = fill(
         state.say("loop_ends" if at_end else "loop_status"), steps=str(state.steps), most=str(MOST_STEPS),
-        count=str(len(now.window)), u=number(now.u), token=_chip(state, now.token),
+        count=str(len(now.window)), u=number(now.u), token=token_chip(state.model, now.token),
         probability=_likely(state, now),
     )
     slid = fill(state.say("loop_window"), first=str(now.window.start), last=str(now.window.stop - 1))
@@ -146,7 +142,7 @@ def _table(state: State, turns: list[Turn]) -> Markup:
 
 
 def _line(state: State, step: int, turn: Turn, is_last: bool) -> Markup:
-    token = _chip(state, turn.token, "" if is_last else "new")
+    token = token_chip(state.model, turn.token, "" if is_last else "new")
     both = " → ".join(_span(range(places.start - turn.window.start, places.stop - turn.window.start))
                       for places in (turn.window, turn.positions))
     read = join(both, " ", tag("small", state.say("cost_rebuilt"))) if turn.rebuilt else both

@@ -23,6 +23,11 @@ def join(*content: str) -> Markup:
     return Markup("".join(piece if isinstance(piece, Markup) else escape(piece) for piece in content))
 
 
+def card_head(title: str, note: str) -> Markup:
+    """The title of a card, and its sentence of guidance."""
+    return join(tag("h3", title, css="card-title"), tag("p", note, css="card-note"))
+
+
 def fill(template: str, **places: str) -> Markup:
     """A sentence of the catalogue with text or markup in its `{places}`."""
     return Markup(escape(template, quote=False).format(**{name: join(piece) for name, piece in places.items()}))

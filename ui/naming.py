@@ -213,6 +213,11 @@ def token_label(model: Model, token_id: int) -> str:
     return f"#{token_id}" if model.tokenizer is None else visible(model.tokenizer.label(token_id))
 
 
+def with_id(label: str, token_id: int) -> str:
+    """A token's name with its id behind it, which some have for a name."""
+    return label if label == f"#{token_id}" else f"{label} · {token_id}"
+
+
 def standing(ids: Sequence[int], name: str) -> tuple[int, ...]:
     """The tokens as a tensor has them: what comes of an input whose rows are turned round has the last one first."""
     return tuple(reversed(ids)) if any(part in f"{name}." for part in _TURNED_ROUND) else tuple(ids)

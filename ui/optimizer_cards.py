@@ -11,10 +11,10 @@ from engine.edits import among
 from engine.optimizers import KINDS
 from engine.plan import LARGE_VOCABULARY
 from engine.training import SCOPE
-from ui import naming, runs, target_choice
-from ui.markup import Markup, fill, join, tag
+from ui import runs, target_choice
+from ui.markup import Markup, card_head, fill, join, tag
 from ui.state import State
-from ui.staves import Piece, chip
+from ui.staves import token_chip
 from ui.switches import Switches
 from ui.text import number, percent
 
@@ -26,8 +26,7 @@ Outcome = tuple[float, float] | None
 def report(state: State) -> None:
     """Draw the card: the loss and the target's probability before the step, and after a step of each kind."""
     with st.container(key="card_optimizer"):
-        title = tag("h3", state.say("step_outcome"), css="card-title")
-        head = join(title, tag("p", state.say("step_outcome_note"), css="card-note"))
+        head = card_head(state.say("step_outcome"), state.say("step_outcome_note"))
         if state.model.config.vocab_size > LARGE_VOCABULARY:
             st.html(join(head, tag("p", state.say("step_outcome_large"), css="card-content")))
             return
@@ -38,7 +37,7 @@ def report(state: State) -> None:
 
 def _table(state: State, found: tuple[Outcome, ...]) -> Markup:
     target = target_choice.chosen(state)
-    token = chip(Piece(target, naming.token_label(state.model, target)))
+    token = token_chip(state.model, target)
     heads = tag("tr", tag("td"), tag("th", state.say("step_loss"), scope="col"),
                 tag("th", state.say("step_loss_change"), scope="col"),
                 tag("th", fill(state.say("step_chance"), token=token), scope="col"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ui import comparison
+from ui import comparison, naming
 from ui.state import State
 
 TABLE_HEIGHT = 420
@@ -14,7 +14,7 @@ def prediction(state: State, outcomes: list[comparison.Outcome], title: str, sid
     """The probabilities of next tokens on two sides, and what lies between; title and sides by their keys."""
     st.dataframe(
         {
-            "token": [_named(outcome) for outcome in outcomes],
+            "token": [naming.with_id(outcome.label, outcome.token) for outcome in outcomes],
             "before": [100 * outcome.before for outcome in outcomes],
             "after": [100 * outcome.after for outcome in outcomes],
             "delta": [f"{100 * (outcome.after - outcome.before):+.2f}".replace("-", "−") for outcome in outcomes],
@@ -30,12 +30,6 @@ def prediction(state: State, outcomes: list[comparison.Outcome], title: str, sid
         },
         key=title, alt=state.say(title),
     )
-
-
-def _named(outcome: comparison.Outcome) -> str:
-    """The token with its id, which some have for a name."""
-    own = f"#{outcome.token}"
-    return own if outcome.label == own else f"{outcome.label} · {outcome.token}"
 
 
 def tensors(state: State, differences: list[comparison.Difference], title: str, placed: bool = False) -> None:

@@ -11,12 +11,12 @@ import streamlit as st
 from engine import Carried, GlassboxError, Trace
 from engine.patching import KINDS
 from engine.sampling import leading
-from ui import naming, pairs, patch_charts, patching, token_choice
+from ui import naming, pairs, patch_charts, patching, token_choice, word_choice
 from ui.controls import CONTROLS
-from ui.markup import Markup, fill, join, tag
+from ui.markup import Markup, card_head, fill, join, tag
 from ui.patching import Place, Setting
 from ui.state import State, current
-from ui.staves import Piece, chip
+from ui.staves import token_chip
 from ui.text import explain_error, number, percent
 
 RUNS = ("here", "there", "now")
@@ -36,13 +36,8 @@ def panel(state: State) -> None:
             _other(state)
             st.button(state.say("patch_swap"), key=f"patch_swap_{language}", on_click=_swap,
                       help=state.say("patch_swap_help"))
-        key = f"carried_{language}"
-        st.session_state[key] = state.control("carried")
-        st.segmented_control(
-            state.say("patch_what"), KINDS, key=key, required=True, width="content", wrap=True,
-            format_func=lambda kind: state.say(f"carried_{kind}", head=state.choices.head),
-            on_change=lambda: current().set_control("carried", st.session_state[key]),
-        )
+        word_choice.buttons(state, "carried", "patch_what", KINDS,
+                            lambda kind: state.say(f"carried_{kind}", head=state.choices.head), wrap=True)
 
 
 def _other(state: State) -> None:
@@ -94,8 +89,7 @@ def report(state: State) -> None:
 
 
 def _head(state: State, name: str) -> Markup:
-    title = tag("h3", state.say(f"patch_{name}"), css="card-title")
-    return join(title, tag("p", state.say(f"patch_{name}_note"), css="card-note"))
+    return card_head(state.say(f"patch_{name}"), state.say(f"patch_{name}_note"))
 
 
 def _sentences(state: State, now: Setting) -> Markup:
@@ -103,7 +97,7 @@ def _sentences(state: State, now: Setting) -> Markup:
     heads = tag("tr", tag("td"), *(tag("th", str(position), scope="col") for position in range(len(now.ids))))
     lines = [
         tag("tr", tag("th", state.say(f"patch_{name}"), scope="row"), *(
-            tag("td", _chip(state, token, "new" if position in now.differing else ""))
+            tag("td", token_chip(state.model, token, "new" if position in now.differing else ""))
             for position, token in enumerate(ids)
         ))
         for name, ids in zip(RUNS, (now.ids, now.other), strict=False)
@@ -112,14 +106,10 @@ def _sentences(state: State, now: Setting) -> Markup:
                css="patch-table")
 
 
-def _chip(state: State, token: int, mark: str = "") -> Markup:
-    return chip(Piece(token, naming.token_label(state.model, token), mark=mark))
-
-
 def _numbers(state: State, now: Setting) -> Markup:
     """What the runs say of the two tokens, and which token leads in each; the last column is the board's run."""
     traces = (now.here, now.there, state.trace)
-    token, rival = (_chip(state, each) for each in (now.question.token, now.question.rival))
+    token, rival = (token_chip(state.model, each) for each in (now.question.token, now.question.rival))
     heads = tag("tr", tag("td"), *(tag("th", state.say(f"patch_{name}"), scope="col") for name in RUNS))
     lines = [
         _line(fill(state.say("patch_logit"), token=token), (_logit(trace, "token_logit") for trace in traces)),
@@ -145,7 +135,7 @@ def _leader(state: State, trace: Trace) -> Markup:
     last = trace.ids.shape[1] - 1
     leader = leading(trace["logits"].row(0, last), 1)[0]
     likely = percent(state.choices.language, float(trace["probabilities"].row(0, last)[leader]))
-    return join(_chip(state, leader), f" {likely}")
+    return join(token_chip(state.model, leader), f" {likely}")
 
 
 # ---- the grid

@@ -8,10 +8,10 @@ from engine import Edit, GlassboxError
 from engine.search import CELLS, CELLS_LARGE, LARGEST, MARGIN, Found, Outcome, standing, steepest
 from engine.types import Index
 from ui import naming, token_choice
-from ui.markup import Markup, fill, join, tag
+from ui.markup import Markup, card_head, fill, join, tag
 from ui.quests import Quest
 from ui.state import State, current
-from ui.staves import Piece, chip
+from ui.staves import token_chip
 from ui.text import explain_error, listed, number, short
 
 # parameters that a table lists
@@ -38,12 +38,7 @@ def report(state: State) -> None:
 
 
 def _head(state: State, name: str, **values: object) -> Markup:
-    title = tag("h3", state.say(name), css="card-title")
-    return join(title, tag("p", state.say(f"{name}_note", **values), css="card-note"))
-
-
-def _chip(state: State, token: int) -> Markup:
-    return chip(Piece(token, naming.token_label(state.model, token)))
+    return card_head(state.say(name), state.say(f"{name}_note", **values))
 
 
 def _cell(state: State, name: str, index: Index) -> str:
@@ -74,8 +69,8 @@ def _standings(state: State) -> list[Markup]:
     """Whether the token and its rival lead, and by how much."""
     return [
         tag("p", fill(
-            state.say("raise_leads" if now.leads else "raise_behind"), token=_chip(state, now.token),
-            other=_chip(state, now.leader), gap=number(abs(now.lead)),
+            state.say("raise_leads" if now.leads else "raise_behind"), token=token_chip(state.model, now.token),
+            other=token_chip(state.model, now.leader), gap=number(abs(now.lead)),
         ), css="card-status")
         for now in _outcomes(state)
     ]
@@ -112,7 +107,7 @@ def _found(state: State, asked: Quest) -> None:
     """The best edits with a button each; or what was tried in vain."""
     outcome = asked.outcome
     best = outcome.found[:MOST_FOUND]
-    token = _chip(state, asked.token)
+    token = token_chip(state.model, asked.token)
     said = fill(state.say("raise_found" if best else "raise_none"), token=token)
     table = tag("div", _table(state, asked, best), css="loop-table") if best else ""
     st.html(tag("div", tag("p", said, css="card-status", role="status"), table, css="card-content"))
@@ -144,8 +139,9 @@ def _table(state: State, asked: Quest, best: tuple[Found, ...]) -> Markup:
     lines = [
         tag("tr", tag("td", _cell(state, one.name, one.index)), *(
             tag("td", number(each), css="pairs-ids") for each in (one.before, one.after, one.change, one.estimate)
-        ), tag("td", fill(state.say("raise_over"), lead=number(one.lead), other=_chip(state, one.runner_up))),
-            css="pairs-next" if state.edits == asked.with_found(one) else "")
+        ), tag("td", fill(
+            state.say("raise_over"), lead=number(one.lead), other=token_chip(state.model, one.runner_up),
+        )), css="pairs-next" if state.edits == asked.with_found(one) else "")
         for one in best
     ]
     return tag("table", heads, *lines, css="pairs raise-found", aria_label=state.say("raise_search"))

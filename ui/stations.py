@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
-from ui import target_choice
+from ui import target_choice, word_choice
 from ui.layout import EVERYWHERE, STATIONS
-from ui.state import State, current
+from ui.state import State
 
 LESSON = "backward"
 # features of a model whose tensors and gradients a page can show all at once
@@ -29,11 +27,6 @@ def choices(state: State) -> tuple[str, ...]:
 def panel(state: State) -> None:
     """The choice of the token that should come, and of the station."""
     target_choice.panel(state)
-    key, offered = f"station_{state.choices.language}", choices(state)
     # the model may have become a larger one
-    st.session_state[key] = chosen(state)
-    st.segmented_control(
-        state.say("choose_station"), list(offered), format_func=lambda station: state.say(f"station_{station}"),
-        key=key, required=True, width="content", wrap=True,
-        on_change=lambda: current().set_control("station", st.session_state[key]),
-    )
+    word_choice.buttons(state, "station", "choose_station", choices(state),
+                        lambda station: state.say(f"station_{station}"), chosen(state), wrap=True)

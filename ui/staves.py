@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from engine import Model
+from ui import naming
 from ui.markup import Markup, join, tag
 from ui.text import visible
 
@@ -149,6 +151,11 @@ def chip(piece: Piece) -> Markup:
     if len(piece.text) <= LONGEST_CHIP:
         return tag("span", piece.text, css=colour(piece))
     return tag("span", f"{piece.text[:LONGEST_CHIP - 1]}…", css=colour(piece), title=piece.text)
+
+
+def token_chip(model: Model, token: int, mark: str = "") -> Markup:
+    """A token of the model by its id."""
+    return chip(Piece(token, naming.token_label(model, token), mark=mark))
 
 
 def _spoken(segment: Segment) -> str:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from engine.bounds import LARGEST_SEED
 from engine.optimizers import KINDS
-from ui import naming, stepping, target_choice
+from ui import naming, stepping, target_choice, word_choice
 from ui.board import view
 from ui.state import State, current
 from ui.view import vocabulary_rows
@@ -81,17 +81,11 @@ def _row(state: State) -> None:
 
 def _row_label(state: State, axis: str, row: int) -> str:
     label = naming.cell_label(state.model, state.ids, axis, row)
-    return f"{label} · {row}" if axis == "vocabulary" and label != f"#{row}" else label
+    return naming.with_id(label, row) if axis == "vocabulary" else label
 
 
 def _optimizer(state: State) -> None:
-    key = f"optimizer_{state.choices.language}"
-    st.session_state[key] = state.control("optimizer")
-    st.segmented_control(
-        state.say("choose_optimizer"), KINDS, key=key, required=True, width="content",
-        format_func=lambda kind: state.say(f"optimizer_{kind}"),
-        on_change=lambda: current().set_control("optimizer", st.session_state[key]),
-    )
+    word_choice.buttons(state, "optimizer", "choose_optimizer", KINDS, lambda kind: state.say(f"optimizer_{kind}"))
 
 
 def _start(state: State) -> None:

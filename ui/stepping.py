@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine import ModelConfig, programs
+from engine import programs
 from engine.plan import GRADIENT
 from engine.programs.question import Question
 from ui import runs
@@ -17,16 +17,11 @@ if TYPE_CHECKING:
 OWN = -1
 
 
-def usual(config: ModelConfig) -> str:
-    """The parameter that is followed unless the reader says otherwise: the table that the logits come from."""
-    return "embedding.weight" if config.tied_head else "lm_head.weight"
-
-
 def parameter(state: State) -> str:
-    """The parameter that is followed; where the model has none of the reader's name, the usual one."""
+    """The parameter that is followed; where the model has none of the reader's name, that of the logits."""
     choices, asked = state.choices, str(state.control("parameter"))
     config = runs.model(choices.preset, choices.seed, choices.switches).config
-    return asked if asked in config.parameter_shapes() else usual(config)
+    return asked if asked in config.parameter_shapes() else config.head_table
 
 
 def question(state: State) -> Question:
@@ -49,7 +44,7 @@ def usual_row(state: State) -> int:
     name = parameter(state)
     config, targets = state.model.config, state.baseline.circumstances.targets
     assert targets is not None
-    if name == usual(config):
+    if name == config.head_table:
         return targets[0][-1]
     if name == "embedding.weight":
         return state.ids[-1]

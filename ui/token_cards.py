@@ -9,7 +9,7 @@ from engine import byte_pairs, gpt2_tokens, presets
 from engine.byte_pairs import Chunks, Step
 from formats.tokenizer_files import FileError, ReaderTokenizer, Token
 from ui.controls import CONTROLS
-from ui.markup import Markup, fill, join, tag
+from ui.markup import Markup, card_head, fill, join, tag
 from ui.staves import LINES, NO_MARKS, Piece, Segment, chip, segments, spanned, spelled, stave
 from ui.text import say
 
@@ -33,8 +33,7 @@ def learned(corpus: str, merges: int) -> tuple[Step, ...]:
 
 def head(language: str, name: str) -> Markup:
     """The title of a card, and its sentence of guidance."""
-    title = tag("h3", say(language, f"tokens_{name}"), css="card-title")
-    return join(title, tag("p", say(language, f"tokens_{name}_note"), css="card-note"))
+    return card_head(say(language, f"tokens_{name}"), say(language, f"tokens_{name}_note"))
 
 
 # ---- the sentence of the model

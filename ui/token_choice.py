@@ -32,8 +32,7 @@ def rival(state: State) -> int:
 
 def label(state: State, token: int) -> str:
     """The token with its id, which some have for a name."""
-    own, name = f"#{token}", naming.token_label(state.model, token)
-    return name if name == own else f"{name} · {token}"
+    return naming.with_id(naming.token_label(state.model, token), token)
 
 
 def panel(state: State) -> None:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ui import courses, naming, target_choice, training_charts
+from ui import courses, target_choice, training_charts, word_choice
 from ui.controls import MOST_TRAINED, STRIDES
-from ui.markup import Markup, fill, join, tag
+from ui.markup import Markup, card_head, fill, tag
 from ui.state import State, current
-from ui.staves import Piece, chip
+from ui.staves import token_chip
 from ui.text import number, percent
 
 
 def show(state: State) -> None:
     """Draw the card; it follows every portion of the run."""
     with st.container(key="card_training"):
-        title = tag("h3", state.say("training_run"), css="card-title")
-        st.html(join(title, tag("p", state.say("training_run_note"), css="card-note")))
+        st.html(card_head(state.say("training_run"), state.say("training_run_note")))
         if not state.hides("controls"):
             _buttons(state)
         end = min(courses.trained(state), courses.course(state).reached)
@@ -30,7 +29,7 @@ def show(state: State) -> None:
 def _status(state: State) -> list[Markup]:
     """Where the run stands at the step that is looked at, and what has happened to it."""
     course, now = courses.course(state), courses.step(state)
-    token = chip(Piece(target_choice.chosen(state), naming.token_label(state.model, target_choice.chosen(state))))
+    token = token_chip(state.model, target_choice.chosen(state))
     said = fill(
         state.say("training_status" if now else "training_status_start"), step=str(now), token=token,
         loss=number(course.losses[now]), first=number(course.losses[0]),
@@ -61,12 +60,7 @@ def _buttons(state: State) -> None:
             state.say("training_stop" if runs else "training_run_on"), key=f"training_run_{language}",
             on_click=_run, args=(not runs,), disabled=at_end and not runs,
         )
-        key = f"stride_{language}"
-        st.session_state[key] = stride
-        st.segmented_control(
-            state.say("training_stride"), STRIDES, key=key, required=True, width="content",
-            on_change=lambda: current().set_control("stride", st.session_state[key]),
-        )
+        word_choice.buttons(state, "stride", "training_stride", STRIDES)
 
 
 def _take(steps: int) -> None:

@@ -141,7 +141,7 @@ def vocabulary_rows(view: View, embedding: bool) -> Iterator[int]:
     """The rows of a large table that matter: not zero if these are few, in the sentence, a candidate, or asked for."""
     model = view.baseline.model
     tied = model.config.tied_head
-    filled = runs.filled_rows(model, "embedding.weight" if embedding or tied else "lm_head.weight")
+    filled = runs.filled_rows(model, "embedding.weight" if embedding else model.config.head_table)
     sentence = view.ids if embedding or tied else ()
     candidates = () if embedding and not tied else presets.CANDIDATES[view.preset]
     targets = () if embedding and not tied else _targets(view)

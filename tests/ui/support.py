@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 from base64 import b64decode
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine import Trace, presets
 from ui import applicability, board, events, frame, lesson, live, navigation
+from ui.address import address, open_address
 from ui.frame import Frame
 from ui.layout import Section
 from ui.lesson import Chart
@@ -111,6 +113,27 @@ def opened(**query: str) -> AppTest:
     for name, value in query.items():
         app.query_params[name] = value
     return app.run()
+
+
+def on_page(app: AppTest, lesson: str) -> AppTest:
+    """The app at a lesson's page, which must have come up."""
+    (path,) = (ROOT / "pages").glob(f"[0-9][0-9]_{lesson}.py")
+    app.switch_page(f"pages/{path.name}").run()
+    assert not app.exception, [error.message for error in app.exception]
+    return app
+
+
+def words_of(app: AppTest) -> str:
+    """What is read in the page's own HTML."""
+    return re.sub(r"<[^>]+>|[ \n]+", " ", " ".join(element.proto.body for element in app.get("html")))
+
+
+def reopened(state: State) -> State:
+    """What another reader has who opens the state's link."""
+    query = dict(part.split("=", 1) for part in address(state).removeprefix("?").split("&"))
+    other = open_address(query, None)
+    other.lesson = state.lesson
+    return other
 
 
 def state_of(app: AppTest) -> State:

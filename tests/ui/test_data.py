@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine import InputError, presets
-from tests.ui.support import EVERY_PRESET, alive, framed, opened, reader, state_of
+from tests.ui.support import EVERY_PRESET, alive, framed, on_page, opened, reader, state_of, words_of
 from ui import dataset
 from ui.address import address, open_address
 from ui.dataset import Cut
@@ -135,14 +135,7 @@ def page(**query: str) -> AppTest:
 
 
 def again(app: AppTest) -> AppTest:
-    app.switch_page("pages/29_data.py").run()
-    assert not app.exception, [error.message for error in app.exception]
-    return app
-
-
-def words(app: AppTest) -> str:
-    """What is read in the page's own HTML."""
-    return re.sub(r"<[^>]+>|[ \n]+", " ", " ".join(element.proto.body for element in app.get("html")))
+    return on_page(app, "data")
 
 
 @pytest.mark.parametrize(("query", "said"), [
@@ -155,11 +148,11 @@ def words(app: AppTest) -> str:
     ({"lang": "zh"}, "窗口 3 个，每个 T + 1 = 4 个 token；一共 2 批。末尾剩下 2 个 token 用不上。"),
 ])
 def test_the_cards_say_how_it_stands(query: dict[str, str], said: str) -> None:
-    assert said in words(page(**query))
+    assert said in words_of(page(**query))
 
 
 def test_windows_and_pairs_are_drawn() -> None:
-    said = re.sub(" +", " ", words(page(block_stride="4")))
+    said = re.sub(" +", " ", words_of(page(block_stride="4")))
     assert "0 Cats sit on mats 4 Cats sit on chairs 8 Cats sit on mats" in said
     assert "row 0, from 0 input Cats 12 sit 45 on 78 target sit 45 on 78 mats 90" in said
     assert "row 1, from 4 input Cats 12 sit 45 on 78 target sit 45 on 78 chairs 91" in said
@@ -196,11 +189,11 @@ def test_numbers_out_of_range_become_the_nearest(name: str, typed: int, taken: i
 def test_a_text_that_is_too_long_stays_to_be_shortened() -> None:
     app = page()
     app.text_area(key="dataset_en_cats").set_value("Cats " * 192).run()
-    assert "At most 600 characters; this has 960." in words(app)
+    assert "At most 600 characters; this has 960." in words_of(app)
     assert app.text_area(key="dataset_en_cats").value == "Cats " * 192
     assert dataset.text(state_of(app)) == presets.TEXTS["cats"]
     app.text_area(key="dataset_en_cats").set_value("Cats sit on mats").run()
-    assert "At most 600 characters; this" not in words(app)
+    assert "At most 600 characters; this" not in words_of(app)
     assert dataset.text(state_of(app)) == "Cats sit on mats"
 
 
@@ -217,10 +210,10 @@ def test_controls_can_be_hidden() -> None:
     app = page(hide="controls")
     assert not [button for button in app.button if button.key.startswith("data_")]
     assert not app.number_input
-    assert "Batch 1 of 2" in words(app)
+    assert "Batch 1 of 2" in words_of(app)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @EVERY_PRESET
 def test_the_page_opens_for_every_preset(preset: str, language: str) -> None:
-    assert words(page(preset=preset, lang=language))
+    assert words_of(page(preset=preset, lang=language))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from urllib.parse import parse_qsl
 
 import pytest
@@ -10,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine.generation import generate
 from engine.programs.generating import MOST_STEPS
-from tests.ui.support import EVERY_PRESET, alive, edit, framed, opened, reader, state_of
+from tests.ui.support import EVERY_PRESET, alive, edit, framed, on_page, opened, reader, state_of, words_of
 from ui import board, generation
 from ui.address import address, open_address
 from ui.state import State
@@ -165,14 +164,7 @@ def playing(**query: str) -> AppTest:
 
 
 def on_the_page(app: AppTest) -> AppTest:
-    app.switch_page("pages/21_generating.py").run()
-    assert not app.exception, [error.message for error in app.exception]
-    return app
-
-
-def words(app: AppTest) -> str:
-    """What is read in the page's own HTML."""
-    return re.sub(r"<[^>]+>|[ \n]+", " ", " ".join(element.proto.body for element in app.get("html")))
+    return on_page(app, "generating")
 
 
 def press(app: AppTest, name: str) -> AppTest:
@@ -184,7 +176,7 @@ def test_buttons_take_the_loop_on_and_back() -> None:
     app = playing()
     state = state_of(app)
     assert app.button(key="loop_back_en").disabled
-    assert "0 of at most 32 tokens appended" in words(app)
+    assert "0 of at most 32 tokens appended" in words_of(app)
     for name, steps in (("loop_step", 1), ("loop_step", 2), ("loop_back", 1), ("loop_first", 0)):
         press(app, name)
         assert state.steps == steps
@@ -197,7 +189,7 @@ def test_buttons_take_the_loop_on_and_back() -> None:
 
 def test_the_table_counts_both_ways() -> None:
     """First step by hand: 5 positions of 4·12² + 2·12·48 + 12·50257, and q·k and weights·v over 5 × 5 pairs of 12."""
-    said = words(playing(steps="1"))
+    said = words_of(playing(steps="1"))
     position = 4 * 144 + 2 * 12 * 48 + 12 * 50257
     first, full, cached = 5 * position + 2 * 25 * 12, 6 * position + 2 * 36 * 12, position + 2 * 6 * 12
     for count in (first, full, cached, first + full, first + cached, 12 * 50257):
@@ -212,7 +204,7 @@ def test_the_table_counts_both_ways() -> None:
     ({"steps": "2", "lang": "zh"}, "两种算法得到的 logit 相同"),
 ])
 def test_the_cards_say_where_the_loop_stands(query: dict[str, str], said: str) -> None:
-    assert said in words(playing(**query))
+    assert said in words_of(playing(**query))
 
 
 def test_leaving_the_page_stops_the_loop() -> None:
@@ -225,6 +217,6 @@ def test_leaving_the_page_stops_the_loop() -> None:
 def test_controls_can_be_hidden() -> None:
     app = playing(steps="2", hide="controls")
     assert not [button for button in app.button if button.key.startswith("loop_")]
-    assert "2 of at most 32 tokens appended" in words(app)
+    assert "2 of at most 32 tokens appended" in words_of(app)
 
 

@@ -21,13 +21,13 @@ from tests.ui.support import (
     opened,
     page,
     reader,
+    reopened,
     send,
     state_of,
     strictly,
 )
 from tests.ui.test_explanation import close, every_cell, nearly, python, sample, worked_out
 from ui import naming, stations, target_choice
-from ui.address import address, open_address
 from ui.explanation import explanation, most_operands, words
 from ui.formulas import pieces
 from ui.layout import EVERYWHERE, STATIONS
@@ -51,13 +51,6 @@ def pairs(state: State) -> list[tuple[dict[str, Any], dict[str, Any]]]:
 
 def facts(state: State, name: str, *index: int) -> dict[str, float]:
     return {fact["label"]: fact["value"] for fact in explanation(state, name, index)["facts"]}
-
-
-def reopened(state: State) -> State:
-    query = dict(part.split("=", 1) for part in address(state).removeprefix("?").split("&"))
-    other = open_address(query, None)
-    other.lesson = state.lesson
-    return other
 
 
 # ---- the boards

@@ -12,7 +12,20 @@ from streamlit.testing.v1 import AppTest
 
 from engine import Carried, Edit, InputError, presets, run
 from engine.patching import KINDS
-from tests.ui.support import EVERY_PRESET, alive, edit, framed, items, opened, reader, send, state_of, strictly
+from tests.ui.support import (
+    EVERY_PRESET,
+    alive,
+    edit,
+    framed,
+    items,
+    on_page,
+    opened,
+    reader,
+    send,
+    state_of,
+    strictly,
+    words_of,
+)
 from ui import naming, pairs, patch_cards, patch_charts, patching
 from ui.address import address, open_address
 from ui.patch_charts import MIDDLE, SCALES, Shades, luminance
@@ -319,18 +332,11 @@ def page(**query: str) -> AppTest:
 
 
 def again(app: AppTest) -> AppTest:
-    app.switch_page("pages/36_patch.py").run()
-    assert not app.exception, [error.message for error in app.exception]
-    return app
-
-
-def words(app: AppTest) -> str:
-    """What is read in the page's own HTML."""
-    return re.sub(r"<[^>]+>|[ \n]+", " ", " ".join(element.proto.body for element in app.get("html")))
+    return on_page(app, "patch")
 
 
 def test_the_page_shows_both_runs() -> None:
-    said = words(page())
+    said = words_of(page())
     assert f"difference mats − chairs {HERE} {THERE} {HERE}" in re.sub(" +", " ", said)
     assert "Share of the way: 0.19" in said
 
@@ -340,11 +346,11 @@ def test_a_sentence_is_typed_and_taken() -> None:
     app.text_input(key="other_en_cats").set_value("Cats Cats on").run()
     again(app)
     assert state_of(app).control("other") == "Cats Cats on"
-    assert f"{HERE} 1.0516" in re.sub(" +", " ", words(app))
+    assert f"{HERE} 1.0516" in re.sub(" +", " ", words_of(app))
     app.text_input(key="other_en_cats").set_value("Cats dance on").run()
     again(app)
-    assert "dance" in words(app)
-    assert "Both runs side by side" not in words(app)
+    assert "dance" in words_of(app)
+    assert "Both runs side by side" not in words_of(app)
     assert app.text_input(key="other_en_cats").value == "Cats dance on"
     app.text_input(key="other_en_cats").set_value("").run()
     again(app)
@@ -357,7 +363,7 @@ def test_sentences_are_swapped() -> None:
     again(app)
     state = state_of(app)
     assert (state.choices.text, pairs.text(state)) == ("Cats on on", "Cats sit on")
-    assert f"{THERE} {HERE} {THERE}" in re.sub(" +", " ", words(app))
+    assert f"{THERE} {HERE} {THERE}" in re.sub(" +", " ", words_of(app))
 
 
 def test_what_came_from_the_other_sentence_is_taken_back_by_a_swap(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,11 +390,11 @@ def test_what_is_carried_and_where_is_chosen() -> None:
     assert (state.control("carried_layer"), state.choices.layer) == (2, 1), "the board goes along"
     app.selectbox(key="carried_position_en").select(2).run()
     again(app)
-    assert "Share of the way: 1.0000" in words(app)
+    assert "Share of the way: 1.0000" in words_of(app)
     app.button(key="patch_carry_en").click().run()
     again(app)
     assert state.edits == (Edit("layers.1.output", (0, 2), Carried((12, 78, 78))),)
-    assert f"{HERE} {THERE} {THERE}" in re.sub(" +", " ", words(app))
+    assert f"{HERE} {THERE} {THERE}" in re.sub(" +", " ", words_of(app))
     app.button(key="patch_carry_en").click().run()
     assert state.edits == ()
 
@@ -408,11 +414,11 @@ def test_progress_counts_every_place(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_a_link_hides(hidden: str, gone: tuple[str, ...], kept: str) -> None:
     app = page(hide=hidden)
     assert not {button.key for button in app.button} & set(gone)
-    assert kept in words(app)
-    assert ("What each place does" in words(app)) == (hidden != "chart")
+    assert kept in words_of(app)
+    assert ("What each place does" in words_of(app)) == (hidden != "chart")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @EVERY_PRESET
 def test_the_page_opens_for_every_preset(preset: str, language: str) -> None:
-    assert words(page(preset=preset, lang=language))
+    assert words_of(page(preset=preset, lang=language))

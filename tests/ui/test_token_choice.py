@@ -10,20 +10,12 @@ from streamlit.testing.v1 import AppTest
 
 from engine import presets
 from engine.programs.question import Question
-from tests.ui.support import EVERY_PRESET, ROOT, edit, framed, reader, send, state_of
+from tests.ui.support import EVERY_PRESET, ROOT, edit, framed, reader, reopened, send, state_of
 from ui import runs, token_choice
 from ui.address import address, open_address
-from ui.state import State
 from ui.text import LANGUAGES
 
 LESSONS = ("lens", "wrote")
-
-
-def reopened(state: State) -> State:
-    query = dict(part.split("=", 1) for part in address(state).removeprefix("?").split("&"))
-    other = open_address(query, None)
-    other.lesson = state.lesson
-    return other
 
 
 @EVERY_PRESET
