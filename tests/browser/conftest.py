@@ -7,11 +7,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 pytest.register_assert_rewrite("tests.browser.readable")
 
-from tests.browser.support import Reader, Server, browser_path, running_server  # noqa: E402
+from tests.browser.support import (  # noqa: E402
+    PATIENCE_MILLISECONDS,
+    Reader,
+    Server,
+    browser_path,
+    running_server,
+)
+
+expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 Visit = Callable[..., Reader]
 Contexts = Callable[[dict[str, Any]], BrowserContext]

@@ -21,6 +21,7 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, T
 
 from engine.edits import Given
 from formats import edits as edit_links
+from glassbox import BROWSERS
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build"
@@ -121,7 +122,7 @@ def browser_path() -> str | None:
     named = os.environ.get("GLASSBOX_BROWSER")
     if named == "playwright":
         return None
-    found = named or shutil.which("chromium")
+    found = named or next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         raise RuntimeError("No Chromium: install one, or name one in GLASSBOX_BROWSER (a path, or 'playwright').")
     return found

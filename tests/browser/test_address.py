@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 import pytest
+from playwright.sync_api import expect
 
 from engine import Edit
 from formats import edits as edit_links
@@ -112,7 +113,7 @@ def test_broken_links(reader: Reader) -> None:
         message = reader.message()
         assert message, name
         assert label("broken_link", language).split("{")[0].strip() in message, name
-        assert reader.page.inner_text("h1") == lesson_title("scores", language), name
+        expect(reader.page.locator("h1"), name).to_have_text(lesson_title("scores", language), use_inner_text=True)
         assert reader.tokens == DEFAULT_TOKENS, name
         assert reader.text(f"{ATTENTION}.weights[0,0,2,1]") == "0.5376", name
         reader.wait_for_query({"lang": language})
@@ -132,7 +133,7 @@ def test_unknown_path(reader: Reader) -> None:
     reader.complaints.probes |= {f"{reader.url}/nope/_stcore/{name}" for name in ("health", "host-config")}
     reader.page.goto(f"{reader.url}/nope?lang=zh")
     reader.wait_until_drawn("embedding.output[0,2,0]")
-    assert reader.page.inner_text("h1") == lesson_title("overview", "zh")
+    expect(reader.page.locator("h1")).to_have_text(lesson_title("overview", "zh"), use_inner_text=True)
     said = reader.message() or ""
     dialog = reader.page.locator("[role=dialog]")
     assert said or dialog.count(), "something has to say that there is no such page"
@@ -148,10 +149,11 @@ def test_first_visitor_of_a_fresh_server(visit: Visit, path: str) -> None:
     with running_server(f"fresh-{path.strip('/') or 'root'}") as fresh:
         reader = visit(fresh.url)
         reader.visit(f"{path}?{urlencode({'lang': 'zh', 'edits': edit_links.encode([edit])})}")
-        assert reader.page.inner_text("h1") == lesson_title(path.strip("/") or "overview", "zh")
-        assert reader.page.locator('[data-testid="stSidebarNav"] a').count() == len(PAGES)
+        title = lesson_title(path.strip("/") or "overview", "zh")
+        expect(reader.page.locator("h1")).to_have_text(title, use_inner_text=True)
+        expect(reader.page.locator('[data-testid="stSidebarNav"] a')).to_have_count(len(PAGES))
         reader.wait_for_edits({WQ01: 0.5})
-        assert "1" in reader.in_strip(".gb-edit-count").inner_text()
+        expect(reader.in_strip(".gb-edit-count")).to_contain_text("1", use_inner_text=True)
         if path == "/":
             reader.go("scores", WQ01)
         assert reader.number(WQ01) == 0.5

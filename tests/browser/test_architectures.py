@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 from engine import Edit, presets, run
 from tests.browser.support import LANGUAGES, LESSONS, Reader, address, label
@@ -27,7 +28,7 @@ def test_every_lesson_of_the_walk_on_today(reader: Reader, language: str) -> Non
         if lesson in ABSENT:
             reader.page.goto(f"{reader.url}{address(lesson, preset='today', lang=language)}")
             reader.page.get_by_text(label(f"absent_{lesson}", language)).wait_for()
-            assert not reader.page.locator(".gb-board td[data-ref]").count()
+            expect(reader.page.locator(".gb-board td[data-ref]")).to_have_count(0)
             continue
         reader.open(lesson, preset="today", lang=language)
         reference = PICKED[lesson]
@@ -86,5 +87,5 @@ def test_a_tied_head_is_the_embedding_s_own_table(reader: Reader) -> None:
 def test_switches_in_the_address(reader: Reader) -> None:
     reader.open("scores", arch="qk_norm-on.causal-off.scale_scores-off")
     assert reader.number("layers.0.attention.dot[0,0,0,0]") == pytest.approx(2.0, abs=1e-5)
-    assert not reader.page.locator('td[data-ref="causal_mask[0,1]"]').count()
+    expect(reader.page.locator('td[data-ref="causal_mask[0,1]"]')).to_have_count(0)
     assert reader.number("layers.0.attention.weights[0,0,0,2]") > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from engine import Edit, presets, run
 from tests.browser.conftest import Visit
@@ -40,8 +41,9 @@ def test_boxes_that_differ_are_marked_and_lead_to_their_lesson(reader: Reader, l
     reader.wait_until_drawn(GOOD)
     ours = reader.page.locator(PICTURES).first
     box = ours.locator(".gb-flow-block", has_text="GELU")
-    assert box.locator(".gb-differs-mark").inner_text() == "≠"
-    assert not ours.locator(".gb-flow-block", has_text=label("flow_qkv", language)).locator(".gb-differs-mark").count()
+    expect(box.locator(".gb-differs-mark")).to_have_text("≠", use_inner_text=True)
+    same = ours.locator(".gb-flow-block", has_text=label("flow_qkv", language))
+    expect(same.locator(".gb-differs-mark")).to_have_count(0)
     box.get_by_role("button", name="GELU").click()
     reader.page.wait_for_function("location.pathname === '/gelu'")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import cos, sin, sqrt
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Visit
 from tests.browser.support import ATTENTION, LESSONS, Reader, label, lesson_title
@@ -26,7 +27,7 @@ def test_switch_of_the_scale(reader: Reader) -> None:
     for key in range(3):
         assert reader.number(f"{ATTENTION}.scores[0,0,2,{key}]") == reader.number(f"{ATTENTION}.dot[0,0,2,{key}]")
     assert reader.number(f"{ATTENTION}.weights[0,0,2,1]") > with_scale
-    assert reader.in_strip(".gb-prediction s").inner_text() == "mats 0.9073"
+    expect(reader.in_strip(".gb-prediction s")).to_have_text("mats 0.9073", use_inner_text=True)
     reader.press("Space")
     reader.wait_for_number("sqrt_head_size[]", sqrt(2))
     assert switch.is_checked()
@@ -38,7 +39,7 @@ def test_switch_of_the_scale(reader: Reader) -> None:
     for score in range(3):
         small, large = (reader.number(f"softmax_demo.{size}_weights[{score}]") for size in ("small", "large"))
         assert small == large
-    assert reader.in_strip(".gb-prediction s").count() == 0, "the example is no part of the model"
+    expect(reader.in_strip(".gb-prediction s"), "the example is no part of the model").to_have_count(0)
 
 
 def test_slider_of_the_shift(reader: Reader) -> None:
@@ -61,7 +62,8 @@ def test_slider_of_the_shift(reader: Reader) -> None:
     assert after[f"{ATTENTION}.q_rotated[0,0,2,0]"] == pytest.approx(a * cos(5) - b * sin(5), rel=1e-12)
     assert after[f"{ATTENTION}.q_rotated[0,0,2,1]"] == pytest.approx(a * sin(5) + b * cos(5), rel=1e-12)
     reader.wait_for_edits({"rope.offset[]": 3.0})
-    assert reader.in_strip(".gb-top").inner_text() == "mats 0.9073", "what is shown to four decimals stays"
+    # what is shown to four decimals stays
+    expect(reader.in_strip(".gb-top")).to_have_text("mats 0.9073", use_inner_text=True)
 
     # the picture follows
     reader.page.locator(".js-plotly-plot .scatterlayer").wait_for()
@@ -81,7 +83,7 @@ def test_slider_of_the_factor(reader: Reader) -> None:
         assert after[with_norm] == pytest.approx(before[with_norm], abs=1e-6)
         assert after[without_norm] == pytest.approx(50 * before[without_norm], rel=1e-12)
     assert after["scaled.without_norm.probabilities[0,90]"] == pytest.approx(1.0)
-    assert reader.in_strip(".gb-prediction s").count() == 0, "an experiment beside the model"
+    expect(reader.in_strip(".gb-prediction s"), "an experiment beside the model").to_have_count(0)
     reader.press("Home")
     reader.wait_for_number("scaled.factor[]", 0.1)
     assert reader.number("scaled.without_norm.probabilities[0,90]") < before["scaled.without_norm.probabilities[0,90]"]
@@ -92,7 +94,7 @@ def test_charts(reader: Reader) -> None:
     reader.open("lm_head")
     plot = reader.page.locator(".js-plotly-plot")
     plot.locator(".bars").first.wait_for()
-    assert "mats" in plot.inner_text()
+    expect(plot).to_contain_text("mats", use_inner_text=True)
     reader.edit("lm_head.weight[91,3]", 2.0)
     top = reader.in_strip(".gb-top").inner_text()
     assert top.startswith("chairs ")
@@ -167,7 +169,7 @@ def test_language_keeps_everything(visit: Visit) -> None:
     reader = visit(locale="zh-CN")
     reader.page.goto(f"{reader.url}/scores")
     reader.wait_until_drawn()
-    assert reader.page.inner_text("h1") == lesson_title("scores", "zh")
+    expect(reader.page.locator("h1")).to_have_text(lesson_title("scores", "zh"), use_inner_text=True)
     reader.page.get_by_role("button", name="English", exact=True).click()
     reader.wait_for_text("h1", lesson_title("scores", "en"))
     reader.wait_until_drawn()
@@ -196,7 +198,7 @@ def test_language_keeps_everything(visit: Visit) -> None:
     other = visit(locale="fr-FR")
     other.page.goto(other.url)
     other.wait_until_drawn()
-    assert other.page.inner_text("h1") == lesson_title("overview", "en")
+    expect(other.page.locator("h1")).to_have_text(lesson_title("overview", "en"), use_inner_text=True)
 
 
 def test_layers_and_heads(reader: Reader) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.support import ATTENTION, Reader, label
 
@@ -31,7 +32,7 @@ def test_typing(reader: Reader, language: str) -> None:
     reader.page.keyboard.type(".25")
     reader.press("Enter")
     reader.wait_for_number(WQ01, 0.25)
-    assert reader.page.locator(FIELD).count() == 0
+    expect(reader.page.locator(FIELD)).to_have_count(0)
 
     for text, value in {
         "-1e-3": -1e-3, "−0.5": -0.5, "+2": 2.0, " 0.1 ": 0.1, "3.": 3.0, "1E2": 100.0,
@@ -54,14 +55,14 @@ def test_typing(reader: Reader, language: str) -> None:
         field.press("Enter")
         refusal = reader.page.locator(REFUSAL)
         refusal.wait_for()
-        assert refusal.inner_text() == label(key, language)
+        expect(refusal).to_have_text(label(key, language), use_inner_text=True)
         assert refusal.get_attribute("aria-live")
-        assert field.input_value() == text
-        assert field.get_attribute("aria-invalid") == "true"
+        expect(field).to_have_value(text)
+        expect(field).to_have_attribute("aria-invalid", "true")
         assert reader.number(WQ01) == 0.25
         reader.wait_for_edits({WQ01: 0.25})
         field.press("Escape")
-        assert reader.page.locator(REFUSAL).count() == 0
+        expect(reader.page.locator(REFUSAL)).to_have_count(0)
     assert reader.number(WQ01) == 0.25
 
 
@@ -70,10 +71,10 @@ def test_refused_entry_waits_to_be_mended(qkv: Reader) -> None:
     field = qkv.start_typing(WQ01)
     field.fill("1,5")
     qkv.page.click("h1")
-    assert qkv.page.locator(REFUSAL).is_visible()
-    assert field.input_value() == "1,5"
+    expect(qkv.page.locator(REFUSAL)).to_be_visible()
+    expect(field).to_have_value("1,5")
     field.fill("1.5")
-    assert not qkv.page.locator(REFUSAL).is_visible()
+    expect(qkv.page.locator(REFUSAL)).not_to_be_visible()
     field.press("Enter")
     qkv.wait_for_number(WQ01, 1.5)
 
@@ -94,7 +95,7 @@ def test_stepping_and_leaving(qkv: Reader) -> None:
     qkv.wait_for_number(WQ01, -0.1 * step, 1e-12)
     field.press("Escape")
     qkv.wait_for_number(WQ01, 0.0)
-    assert qkv.page.locator(FIELD).count() == 0
+    expect(qkv.page.locator(FIELD)).to_have_count(0)
     qkv.wait_for_address(lacks="edits=")
     assert qkv.page.evaluate("document.activeElement.dataset.ref") == WQ01
 
@@ -165,12 +166,12 @@ def test_slider_and_field_of_the_selected_cell(qkv: Reader) -> None:
     assert float(slider.get_attribute("max") or 0) >= 40.0, "the range holds the value"
     field.fill("1,5")
     field.press("Enter")
-    assert label("comma", "en") in qkv.page.inner_text(".gb-editor")
-    assert field.input_value() == "1,5"
+    expect(qkv.page.locator(".gb-editor")).to_contain_text(label("comma", "en"), use_inner_text=True)
+    expect(field).to_have_value("1,5")
     assert qkv.number(WQ01) == 40.0
     qkv.page.get_by_role("button", name=label("undo", "en")).first.click()
     qkv.page.wait_for_function("() => document.querySelector('.gb-editor .gb-number').value !== '1,5'")
-    assert field.get_attribute("aria-invalid") == "false", "what was refused gives way to a value from elsewhere"
+    expect(field, "what was refused gives way to a value from elsewhere").to_have_attribute("aria-invalid", "false")
     field.fill("0.5")
     field.press("Enter")
     qkv.wait_for_number(WQ01, 0.5)
@@ -248,7 +249,7 @@ def test_quick_edits_all_stay(qkv: Reader) -> None:
         qkv.wait_for_number(reference, value)
     qkv.wait_until_answered()
     qkv.wait_for_edits(expected)
-    assert "3" in qkv.in_strip(".gb-edit-count").inner_text()
+    expect(qkv.in_strip(".gb-edit-count")).to_contain_text("3", use_inner_text=True)
 
     # thirty presses of a key, faster than they can be answered
     qkv.select(WQ01)

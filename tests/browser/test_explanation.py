@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf, isnan
 
 import pytest
+from playwright.sync_api import expect
 
 from engine import Edit, presets, run
 from formats import edits as edit_links
@@ -21,7 +22,7 @@ def test_from_a_logit_down_to_a_parameter_and_the_ids(reader: Reader) -> None:
     reader.select("logits[0,2,90]")
     assert reader.formula().startswith("logits[on, mats] = −0.0031 × 0.2000 + 0.9637 × 0.4000 + ")
     assert reader.formula().endswith("= 0.9073")
-    assert reader.page.locator(OPERAND).count() == 8
+    expect(reader.page.locator(OPERAND)).to_have_count(8)
     assert len(reader.page.inner_text(".gb-words")) > 20
     line = reader.page.inner_text(".gb-numpy code")
     assert line == 'trace["final_norm.output"].data[0, 2, :] @ trace["lm_head.weight"].data[90, :]'
@@ -30,8 +31,8 @@ def test_from_a_logit_down_to_a_parameter_and_the_ids(reader: Reader) -> None:
     # one step: a parameter, which nothing made
     follow(reader, "lm_head.weight[90,1]")
     assert reader.formula() == "lm_head.weight[mats, c1] = 0.4000"
-    assert reader.page.inner_text(".gb-words") == label("explain_parameter_lm_head", "en")
-    assert reader.page.locator(".gb-editor").is_visible()
+    expect(reader.page.locator(".gb-words")).to_have_text(label("explain_parameter_lm_head", "en"), use_inner_text=True)
+    expect(reader.page.locator(".gb-editor")).to_be_visible()
     reader.page.locator(TRAIL).first.click()
     reader.wait_for_selection("logits[0,2,90]")
     assert reader.formula().endswith("= 0.9073")
@@ -53,20 +54,20 @@ def test_from_a_logit_down_to_a_parameter_and_the_ids(reader: Reader) -> None:
         assert reader.formula().endswith(f"= {printed(value)}")
         line = reader.page.inner_text(".gb-numpy code")
         assert eval(line, {"trace": trace}) == pytest.approx(value, rel=1e-12), line
-    assert "45" in reader.page.inner_text(".gb-words")
+    expect(reader.page.locator(".gb-words")).to_contain_text("45", use_inner_text=True)
     follow(reader, "embedding.weight[45,1]")
     assert reader.formula() == "embedding.weight[sit, c1] = 0.5000"
-    assert reader.page.locator(TRAIL).count() == len(way) + 1
+    expect(reader.page.locator(TRAIL)).to_have_count(len(way) + 1)
 
     # the trail goes back to any earlier place and forgets what came after
     reader.page.locator(TRAIL).nth(3).click()
     reader.wait_for_selection(way[2])
-    assert reader.page.locator(TRAIL).count() == 3
+    expect(reader.page.locator(TRAIL)).to_have_count(3)
 
     # and the ids themselves explain what they are
     reader.go("embedding", "input_ids[0,1]")
     reader.select("input_ids[0,1]")
-    assert reader.page.inner_text(".gb-words") == label("explain_ids", "en")
+    expect(reader.page.locator(".gb-words")).to_have_text(label("explain_ids", "en"), use_inner_text=True)
     assert reader.page.locator(".gb-editor").is_hidden()
     reader.page.click(".gb-dock > .gb-close")
     reader.wait_for_address(lacks="cell=")
@@ -147,9 +148,9 @@ def test_override_of_a_computed_cell(reader: Reader) -> None:
     assert label("computed_would_be", "en") in reader.formula()
     for bracket in "()":
         assert reader.page.inner_text(".gb-dock").count(bracket) == 0, "no bracket is left open"
-    assert reader.page.inner_text(".gb-words") == label("explain_override", "en")
+    expect(reader.page.locator(".gb-words")).to_have_text(label("explain_override", "en"), use_inner_text=True)
     assert weight in reader.marked("gb-edited")
-    assert reader.in_strip(".gb-first-changed code").inner_text() == f"{ATTENTION}.weights"
+    expect(reader.in_strip(".gb-first-changed code")).to_have_text(f"{ATTENTION}.weights", use_inner_text=True)
 
     # upstream of the override nothing counts any more: the computed value moves, the cell does not
     reader.edit(f"{ATTENTION}.Wq[0,0]", 3.0)
@@ -225,7 +226,7 @@ def test_minus_infinity(reader: Reader) -> None:
     no_nan_on_the_page(reader)
     for reference in (*masked, *weights):
         reader.select(reference)
-        assert "NaN" not in reader.page.inner_text(".gb-dock")
+        expect(reader.page.locator(".gb-dock")).not_to_contain_text("NaN", use_inner_text=True)
     reader.in_strip(".gb-mode").filter(has_text=label("both", "en")).click()
     reader.wait_for_address(has="mode=both")
     no_nan_on_the_page(reader)
@@ -250,5 +251,5 @@ def test_minus_infinity(reader: Reader) -> None:
 
 def no_nan_on_the_page(reader: Reader) -> None:
     assert not [reference for reference, value in reader.numbers().items() if isnan(value)]
-    assert "NaN" not in reader.page.inner_text(".gb-board")
-    assert "NaN" not in reader.page.inner_text(".gb-strip")
+    expect(reader.page.locator(".gb-board")).not_to_contain_text("NaN", use_inner_text=True)
+    expect(reader.page.locator(".gb-strip")).not_to_contain_text("NaN", use_inner_text=True)

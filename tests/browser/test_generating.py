@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Visit
 from tests.browser.support import ATTENTION, LANGUAGES, Reader, label
@@ -100,15 +101,15 @@ def test_a_hovered_rank_lights_what_it_is_made_of(reader: Reader) -> None:
 def test_steps_append_tokens_and_grey_what_a_cache_keeps(reader: Reader, language: str) -> None:
     reader.open("generating", preset="today", lang=language)
     wait_for_length(reader, 5)
-    assert reader.page.locator("tr.gb-muted").count() == 0
+    expect(reader.page.locator("tr.gb-muted")).to_have_count(0)
     assert text(reader) == PROMPT
     reader.page.get_by_role("button", name=label("loop_step", language), exact=True).click()
     wait_for_length(reader, 6)
     reader.wait_for_address(has="steps=1")
     # queries, keys, scores, weights, values and what they come to: five earlier rows each
-    assert reader.page.locator("tr.gb-muted").count() == 30
-    assert reader.page.locator("tr.gb-muted th").first.get_attribute("title") == label("muted_row", language)
-    assert "1.8e−15" in reader.page.inner_text(COST)
+    expect(reader.page.locator("tr.gb-muted")).to_have_count(30)
+    expect(reader.page.locator("tr.gb-muted th").first).to_have_attribute("title", label("muted_row", language))
+    expect(reader.page.locator(COST)).to_contain_text("1.8e−15", use_inner_text=True)
     reader.page.reload()
     wait_for_length(reader, 6)
     reader.page.get_by_role("button", name=label("loop_back", language), exact=True).click()

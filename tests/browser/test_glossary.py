@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Visit
 from tests.browser.support import ATTENTION, LANGUAGES, Reader, label, lesson_title
@@ -26,21 +27,21 @@ def test_finding_a_term(reader: Reader, language: str) -> None:
     field = reader.page.get_by_label(label("find_term", language))
     for wanted in ("KV cache", "kv 缓存"):
         field.fill(wanted)
-        assert reader.page.locator(TERMS).count() == 1
+        expect(reader.page.locator(TERMS)).to_have_count(1)
         names = reader.page.locator(f"{TERMS} th, {TERMS} .gb-translation").all_inner_texts()
         assert sorted(names) == ["KV cache", "KV 缓存（KV cache）"]
     field.fill("zzz")
-    assert reader.page.locator(TERMS).count() == 0
-    assert reader.page.locator(".gb-glossary output").inner_text() == label("no_term", language)
+    expect(reader.page.locator(TERMS)).to_have_count(0)
+    expect(reader.page.locator(".gb-glossary output")).to_have_text(label("no_term", language), use_inner_text=True)
     field.fill("")
-    assert reader.page.locator(TERMS).count() == everything
+    expect(reader.page.locator(TERMS)).to_have_count(everything)
     first = reader.page.locator(f"{TERMS} th").first.inner_text()
     assert any("\u4e00" <= letter <= "\u9fff" for letter in first) == (language == "zh"), "the reader's language first"
 
     field.fill("softmax")
     link = reader.page.locator(f"{TERMS} a", has_text=lesson_title("scores", language)).first
     link.focus()
-    assert link.get_attribute("href") == f"./scores?lang={language}"
+    expect(link).to_have_attribute("href", f"./scores?lang={language}")
     link.click()
     reader.arrive("scores", f"{ATTENTION}.scores[0,0,0,0]")
 
@@ -51,13 +52,13 @@ def test_every_lesson_leads_to_the_glossary(reader: Reader, language: str) -> No
     reader.edit(f"{ATTENTION}.Wq[0,1]", 0.5)
     reader.page.locator(".st-key-prose").get_by_role("link", name=label("glossary", language)).click()
     reader.page.wait_for_selector(".gb-terms")
-    assert reader.page.inner_text("h1") == label("glossary", language)
+    expect(reader.page.locator("h1")).to_have_text(label("glossary", language), use_inner_text=True)
     last = reader.page.locator('[data-testid="stSidebarNavLink"]').last
     assert last.inner_text().strip() == label("glossary", language)
     reader.wait_for_address(has="edits=")
     reader.page.locator(".gb-terms a", has_text=lesson_title("overview", language)).first.click()
     reader.arrive("overview", "logits[0,2,90]")
-    assert reader.in_strip(".gb-edit-count").inner_text() == label("edits", language).format(n=1)
+    expect(reader.in_strip(".gb-edit-count")).to_have_text(label("edits", language).format(n=1), use_inner_text=True)
 
 
 def test_the_language_can_be_changed_in_the_glossary(reader: Reader) -> None:

@@ -7,6 +7,7 @@ import io
 import pytest
 import zxingcpp
 from PIL import Image
+from playwright.sync_api import expect
 
 from engine import Edit
 from formats import edits as edit_links
@@ -52,7 +53,7 @@ def test_a_camera_reads_the_link(visit: Visit, scheme: str, language: str) -> No
     before = link(teacher)
     assert before.startswith(f"{teacher.url}/scores?lang={language}&edits=")
     assert scanned(teacher) == [before]
-    assert label("local_link", language) in teacher.page.inner_text(".gb-hand-out")
+    expect(teacher.page.locator(".gb-hand-out")).to_contain_text(label("local_link", language), use_inner_text=True)
     tick(teacher, "hand_out_present", "hide_lessons", "hide_downloads", language=language)
     teacher.page.wait_for_function(
         "document.querySelector('.gb-hand-out-link input').value.includes('&present=1&hide=lessons.downloads&')"
@@ -68,7 +69,7 @@ def test_a_camera_reads_the_link(visit: Visit, scheme: str, language: str) -> No
     student.visit(made.removeprefix(teacher.url))
     assert student.number(WQ01) == 0.5
     assert student.in_strip(".gb-step-place").inner_text().startswith("0 /")
-    assert student.page.locator('[data-testid="stSidebarNav"]').count() == 0
+    expect(student.page.locator('[data-testid="stSidebarNav"]')).to_have_count(0)
 
 
 def test_copying(visit: Visit) -> None:
@@ -104,15 +105,15 @@ def test_a_link_too_long_for_a_code(reader: Reader) -> None:
     reader.open("qkv", edits=edit_links.encode(edits))
     open_panel(reader)
     assert reader.page.locator(".gb-code").is_hidden()
-    assert label("code_too_long", "en") in reader.page.inner_text(".gb-hand-out")
+    expect(reader.page.locator(".gb-hand-out")).to_contain_text(label("code_too_long", "en"), use_inner_text=True)
     assert len(link(reader)) > 2953
     reader.press("Escape")
     reader.page.wait_for_function("!document.querySelector('.gb-hand-out[open]')")
     reader.page.get_by_role("button", name=label("reset_all", "en")).click()
     reader.wait_for_edits({})
     open_panel(reader)
-    assert reader.page.locator(".gb-code").is_visible()
-    assert label("code_too_long", "en") not in reader.page.inner_text(".gb-hand-out")
+    expect(reader.page.locator(".gb-code")).to_be_visible()
+    expect(reader.page.locator(".gb-hand-out")).not_to_contain_text(label("code_too_long", "en"), use_inner_text=True)
 
 
 def test_one_slider_is_left(reader: Reader) -> None:
@@ -125,15 +126,15 @@ def test_one_slider_is_left(reader: Reader) -> None:
     for gone in ('[data-testid="stSidebarNav"]', '[data-testid="stSidebar"] [data-testid="stSelectbox"]',
                  ".st-key-prose h5", '[data-testid="stPlotlyChart"]', '[data-testid="stExpander"]',
                  '[data-testid="stLogoLink"]', ".gb-strip button:visible", ".gb-strip .gb-token:visible"):
-        assert page.locator(gone).count() == 0, gone
-    assert page.locator("h1").inner_text() == "RoPE"
+        expect(page.locator(gone), gone).to_have_count(0)
+    expect(page.locator("h1")).to_have_text("RoPE", use_inner_text=True)
 
     offset = "rope.offset[]"
     reader.focus(offset)
     reader.press("Enter", "5", "Enter", "F2", "Delete")
-    assert page.locator(".gb-cell-field").count() == 0
+    expect(page.locator(".gb-cell-field")).to_have_count(0)
     reader.cell(offset).dblclick()
-    assert page.locator(".gb-cell-field").count() == 0
+    expect(page.locator(".gb-cell-field")).to_have_count(0)
     assert page.locator(".gb-dock").is_hidden()
     reader.leave_everything()
     reader.press("ArrowRight", "ArrowLeft")
@@ -153,7 +154,7 @@ def test_one_slider_is_left(reader: Reader) -> None:
 
 def test_without_sliders_the_cells_remain(reader: Reader) -> None:
     reader.open("rope", hide="controls.prediction")
-    assert reader.page.locator(".gb-board .gb-control").count() == 0
+    expect(reader.page.locator(".gb-board .gb-control")).to_have_count(0)
     assert reader.in_strip(".gb-strip-prediction").is_hidden()
     reader.edit("rope.offset[]", 2.0)
     assert reader.number("rope.shifted[0]") == 2.0
@@ -162,7 +163,7 @@ def test_without_sliders_the_cells_remain(reader: Reader) -> None:
 def test_an_unknown_name_is_a_broken_link(reader: Reader) -> None:
     reader.open("rope", hide="everything")
     assert label("broken_link", "en").split("{")[0].strip() in (reader.message() or "")
-    assert reader.page.locator('[data-testid="stSidebarNav"]').count() == 1
+    expect(reader.page.locator('[data-testid="stSidebarNav"]')).to_have_count(1)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from playwright.sync_api import expect
+
 from tests.browser.conftest import Visit
 from tests.browser.support import ATTENTION, Reader
 
@@ -68,12 +70,12 @@ def test_a_grid_by_keys(reader: Reader) -> None:
     # E explains a parameter, Enter a computed cell
     reader.press("ArrowRight", "e")
     reader.wait_for_selection(f"{WQ}[0,2]")
-    assert reader.page.locator(".gb-cell-field").count() == 0
+    expect(reader.page.locator(".gb-cell-field")).to_have_count(0)
     tab_to_a_cell_of(reader, f"{ATTENTION}.q")
     reader.press("ArrowDown", "Enter")
     reader.wait_for_selection(f"{ATTENTION}.q[0,1,0]")
     assert "q[sit, c0] = " in reader.formula()
-    assert reader.page.locator(".gb-cell-field").count() == 0
+    expect(reader.page.locator(".gb-cell-field")).to_have_count(0)
 
     # F2 overrides the computed cell; Escape closes the panel, and the focus is not lost
     reader.press("F2")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Visit
 from tests.browser.readable import LOOKS, assert_readable, wait_for_parts
@@ -13,6 +14,6 @@ from tests.browser.support import LATER_LESSONS, by_turns, lesson_title
 def test_lesson(visit: Visit, lesson: str, language: str) -> None:
     reader = visit(color_scheme="light")
     reader.open(lesson, lang=language)
-    assert reader.page.inner_text("h1") == lesson_title(lesson, language)
+    expect(reader.page.locator("h1")).to_have_text(lesson_title(lesson, language), use_inner_text=True)
     wait_for_parts(reader)
     assert_readable(reader, f"{lesson}-{language}", LOOKS[language])

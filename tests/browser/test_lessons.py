@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Visit
 from tests.browser.readable import LOOKS, PARTS, assert_readable, shown_numbers, wait_for_parts
@@ -135,7 +136,7 @@ def test_lesson(visit: Visit, lesson: str, language: str) -> None:
     reader = visit(color_scheme="light")
     reader.open(lesson, lang=language)
 
-    assert reader.page.inner_text("h1") == lesson_title(lesson, language)
+    expect(reader.page.locator("h1")).to_have_text(lesson_title(lesson, language), use_inner_text=True)
     wait_for_parts(reader)
     headings = reader.page.locator("h5").all_inner_texts()
     example = label("example_cats", language)
@@ -172,7 +173,7 @@ def test_other_lesson(visit: Visit, lesson: str, language: str) -> None:
     """The same for the second article's lessons and the labs, with its own model."""
     reader = visit(color_scheme="light")
     reader.open(lesson, lang=language, preset="today")
-    assert reader.page.inner_text("h1") == lesson_title(lesson, language)
+    expect(reader.page.locator("h1")).to_have_text(lesson_title(lesson, language), use_inner_text=True)
     wait_for_parts(reader)
     assert reader.tokens == ["今 1024", "天 2048", "天 2048", "气 3072", "真 4096"]
     prediction = reader.in_strip(".gb-prediction").inner_text()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Locator
+from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import Visit
 from tests.browser.support import LANGUAGES, Reader, label
@@ -36,7 +36,7 @@ def test_verdicts_follow_the_reader_s_numbers(visit: Visit, language: str) -> No
     assert [reader.text(f"linear.relu.{name}[0]") for name in ("of_sum", "sum_of_outputs", "sum_difference")] == [
         "0.0000", "2.0000", "−2.0000",
     ]
-    assert reader.page.locator('.gb-verdict[data-zero="true"]').count() == 2
+    expect(reader.page.locator('.gb-verdict[data-zero="true"]')).to_have_count(2)
     for place in range(3):
         reader.edit(f"linear.bias[{place}]", 0.0)
     wait_for_verdicts(reader, "linear_passes", "linear_passes", *fails, "linear_collapses", language=language)
@@ -62,7 +62,9 @@ def test_switches_put_activations_between_the_layers(reader: Reader) -> None:
         reader.wait_for_change(Z3, before)
         reader.wait_for_edits({f"linear.layers.{name}[]": 1.0})
         assert switch.is_checked()
-        assert reader.page.locator(".gb-verdict").last.inner_text() == label("verdict_linear_does_not_collapse", "en")
+        expect(reader.page.locator(".gb-verdict").last).to_have_text(
+            label("verdict_linear_does_not_collapse", "en"), use_inner_text=True
+        )
         assert reader.number("linear.layers.difference[0]") == reader.number(Z3) - before
         reader.page.wait_for_function(
             "(old) => [...document.querySelectorAll('.js-plotly-plot .scatterlayer .js-line')].slice(3)"
@@ -72,7 +74,9 @@ def test_switches_put_activations_between_the_layers(reader: Reader) -> None:
         reader.wait_for_number(Z3, before)
         reader.wait_for_address(lacks="edits=")
         assert not switch.is_checked()
-        assert reader.page.locator(".gb-verdict").last.inner_text() == label("verdict_linear_collapses", "en")
+        expect(reader.page.locator(".gb-verdict").last).to_have_text(
+            label("verdict_linear_collapses", "en"), use_inner_text=True
+        )
 
 
 def test_a_switch_that_is_on_comes_with_the_link(visit: Visit) -> None:
@@ -110,7 +114,7 @@ def test_the_factor_of_x(visit: Visit, language: str) -> None:
     values = reader.page.locator(".gb-control input[type=range]").evaluate_all("(all) => all.map((each) => each.value)")
     assert values == ["1"] * 3
     reader.wait_for_edits({"attention_linear.factor[]": 1.0})
-    assert reader.in_strip(".gb-prediction s").count() == 0, "an experiment beside the model"
+    expect(reader.in_strip(".gb-prediction s"), "an experiment beside the model").to_have_count(0)
 
 
 def test_other_layers_and_heads(reader: Reader) -> None:

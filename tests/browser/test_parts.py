@@ -6,6 +6,7 @@ from itertools import product
 from math import sqrt
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Visit
 from tests.browser.support import Reader, label
@@ -58,7 +59,7 @@ def test_a_constant_added_to_every_feature(reader: Reader) -> None:
     assert moved(reader, before, "layernorm.layer_norm.output") == {False}
     assert True in moved(reader, before, "layernorm.rms_norm.output")
     assert moved(reader, before, "after.skewness") == {False}
-    assert reader.in_strip(".gb-prediction s").count() == 0
+    expect(reader.in_strip(".gb-prediction s")).to_have_count(0)
 
     for place, number in enumerate((5, 5, 5, 5)):
         reader.edit(f"layernorm.own.x[{place}]", number)
@@ -106,7 +107,7 @@ def test_another_mask(visit: Visit, reader: Reader) -> None:
     means = [now[f"dropout.many.mean_mask[{feature}]"] for feature in range(12)]
     assert all(abs(mean - 1) < 4 / sqrt(250) for mean in means)
     assert moved(reader, before, "layers.0.output") == {False}
-    assert reader.in_strip(".gb-prediction s").count() == 0
+    expect(reader.in_strip(".gb-prediction s")).to_have_count(0)
 
     other = visit()
     reader.wait_for_edits({"dropout.seed[]": 2.0, "dropout.p[]": 0.5})

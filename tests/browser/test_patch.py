@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Visit
 from tests.browser.support import Reader, label
@@ -58,7 +59,7 @@ def test_a_wrong_sentence_is_explained_and_mended(reader: Reader) -> None:
     field.fill("今天")
     field.press("Enter")
     reader.wait_for_text(".card-refusal", "has 2 tokens and yours 5")
-    assert reader.page.locator(".js-plotly-plot").count() == 0
+    expect(reader.page.locator(".js-plotly-plot")).to_have_count(0)
     field.fill("今差天气真")
     field.press("Enter")
     reader.page.locator(".card-refusal").wait_for(state="detached")

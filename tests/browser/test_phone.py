@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Visit
 from tests.browser.support import ATTENTION, LESSONS, Json, Reader, label
@@ -83,7 +84,7 @@ def test_tap_selects_and_the_slider_edits(phone: Reader) -> None:
     field.tap()
     field.fill("1,5")
     field.press("Enter")
-    assert label("comma", "en") in phone.page.inner_text(".gb-editor")
+    expect(phone.page.locator(".gb-editor")).to_contain_text(label("comma", "en"), use_inner_text=True)
     field.fill("-0.5")
     field.press("Enter")
     phone.wait_for_number(WQ01, -0.5)
@@ -126,19 +127,19 @@ def test_strip_and_navigation(phone: Reader) -> None:
     assert not overlap(box(phone, strip), box(phone, burger))
     assert box(phone, strip)["height"] < 100
     assert box(phone, strip)["right"] <= 390
-    assert phone.in_strip(".gb-top").inner_text() == "mats 0.9073"
+    expect(phone.in_strip(".gb-top")).to_have_text("mats 0.9073", use_inner_text=True)
     phone.page.evaluate("document.querySelector('[data-testid=stMain]').scrollTo(0, 1500)")
     phone.page.wait_for_function(f"{SCROLLED} > 1000")
     assert not overlap(box(phone, strip), box(phone, burger))
     assert 0 <= box(phone, strip)["top"] < 120
 
     more = phone.in_strip(".gb-strip-more")
-    assert more.get_attribute("aria-expanded") == "false"
+    expect(more).to_have_attribute("aria-expanded", "false")
     assert phone.in_strip(".gb-modes").is_hidden()
     more.tap()
-    assert more.get_attribute("aria-expanded") == "true"
+    expect(more).to_have_attribute("aria-expanded", "true")
     for part in (".gb-modes", ".gb-strip-history button", "select", ".gb-menu summary", ".gb-strip-lessons button"):
-        assert phone.in_strip(part).first.is_visible()
+        expect(phone.in_strip(part).first).to_be_visible()
         assert box(phone, f".gb-strip {part}")["right"] <= 390
     phone.in_strip(".gb-mode").nth(1).tap()
     phone.wait_for_address(has="mode=delta")

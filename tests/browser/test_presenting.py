@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Visit
 from tests.browser.support import ATTENTION, LANGUAGES, Reader, label
@@ -41,12 +42,12 @@ def test_step_by_step(reader: Reader, language: str) -> None:
     reader.wait_for_address(has="present=1")
     wait_for_place(reader, f"0 / {everything}")
     assert everything == PARTS + sections(reader)
-    assert label("present_keys", language) in reader.in_strip(".gb-strip-steps").inner_text()
+    expect(reader.in_strip(".gb-strip-steps")).to_contain_text(label("present_keys", language), use_inner_text=True)
     assert shown(reader) == 0
-    assert reader.page.locator("h1").is_visible()
+    expect(reader.page.locator("h1")).to_be_visible()
     # no sidebar, no downloads
     reader.page.wait_for_function("!document.querySelector('[data-testid=stSidebarNav], [data-testid=stExpander]')")
-    assert reader.page.locator('[data-testid="stSidebar"]:visible').count() == 0
+    expect(reader.page.locator('[data-testid="stSidebar"]:visible')).to_have_count(0)
 
     for step in range(1, everything + 1):
         reader.press("Space" if step % 2 else "ArrowRight")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from engine import presets
 from engine.search import smallest_edit
@@ -23,8 +24,8 @@ def test_the_smallest_edit_is_found_applied_and_undone(reader: Reader) -> None:
     apply.click()
     reader.wait_for_number(OWN_ROW, best.after)
     reader.wait_for_edits({OWN_ROW: best.after})
-    assert "chairs" in reader.in_strip(".gb-prediction").inner_text()
-    assert reader.page.get_by_role("button", name="Take back: lm_head.weight[chairs, c3]", exact=True).is_visible()
+    expect(reader.in_strip(".gb-prediction")).to_contain_text("chairs", use_inner_text=True)
+    expect(reader.page.get_by_role("button", name="Take back: lm_head.weight[chairs, c3]", exact=True)).to_be_visible()
     reader.in_strip(".gb-strip-history button").first.click()
     reader.wait_for_number(OWN_ROW, -0.1)
     apply.wait_for()

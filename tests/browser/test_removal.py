@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 import pytest
-from playwright.sync_api import Locator
+from playwright.sync_api import Locator, expect
 
 from engine import Mean
 from tests.browser.support import Reader
@@ -33,7 +33,7 @@ def test_parts_are_left_out_by_click_and_key_and_put_back(reader: Reader) -> Non
     # the others grow: they still sum to 1
     kept = [reader.number(f"layers.0.attention.weights[0,1,2,{key}]") for key in (0, 2)]
     assert sum(kept) == pytest.approx(1.0)
-    assert masked.get_attribute("aria-pressed") == "true"
+    expect(masked).to_have_attribute("aria-pressed", "true")
 
     # by keys alone: X leads from a cell to the buttons, Escape back to the cell
     reader.focus(UNIT)
@@ -42,7 +42,7 @@ def test_parts_are_left_out_by_click_and_key_and_put_back(reader: Reader) -> Non
     reader.page.wait_for_function("document.activeElement.matches('.gb-choice')")
     reader.press("Enter")
     reader.wait_for_number(UNIT, 0.0)
-    assert chosen.get_attribute("aria-pressed") == "true"
+    expect(chosen).to_have_attribute("aria-pressed", "true")
     reader.press("Escape")
     reader.page.wait_for_function("(reference) => document.activeElement.dataset.ref === reference", arg=UNIT)
 
@@ -67,17 +67,17 @@ def test_parts_are_left_out_by_click_and_key_and_put_back(reader: Reader) -> Non
     reader.page.get_by_role("button", name="Put all back").click()
     reader.wait_for_change(WEIGHT, 0.0)
     assert reader.numbers() == before
-    assert reader.page.locator(".gb-removed-none").is_visible()
+    expect(reader.page.locator(".gb-removed-none")).to_be_visible()
 
 
 def test_from_the_ranking_to_the_head(reader: Reader) -> None:
     """The head that moves the chosen token most stands first, and leads to its own picture."""
     reader.open("heads", preset="scratch")
     rows = reader.page.locator(".gb-ranking-table tbody tr")
-    assert rows.count() == 4
+    expect(rows).to_have_count(4)
     first = rows.first.locator("th").inner_text()
     assert first == "layer 1 · head 1"
     rows.first.get_by_role("button", name="Remove a part").click()
     reader.arrive("remove", WEIGHT)
     reader.wait_for_address(has="head=1")
-    assert reader.in_strip(".gb-chooser select").nth(1).input_value() == "1"
+    expect(reader.in_strip(".gb-chooser select").nth(1)).to_have_value("1")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from playwright.sync_api import expect
+
 from tests.browser.support import ATTENTION, Reader, label, printed
 
 WQ01 = f"{ATTENTION}.Wq[0,1]"
@@ -35,13 +37,13 @@ def test_downstream_changes_and_upstream_does_not(reader: Reader) -> None:
     assert f"{ATTENTION}.weights[0,0,0,0]" not in changed
 
     # the strip: first changed tensor, before and after, how many edits
-    assert reader.in_strip(".gb-first-changed code").inner_text() == f"{ATTENTION}.q"
+    expect(reader.in_strip(".gb-first-changed code")).to_have_text(f"{ATTENTION}.q", use_inner_text=True)
     prediction = reader.in_strip(".gb-prediction")
-    assert prediction.locator("s").inner_text() == "mats 0.9073"
+    expect(prediction.locator("s")).to_have_text("mats 0.9073", use_inner_text=True)
     after = prediction.locator("b").inner_text()
     assert after.startswith("mats ")
     assert after != "mats 0.9073"
-    assert "1" in reader.in_strip(".gb-edit-count").inner_text()
+    expect(reader.in_strip(".gb-edit-count")).to_contain_text("1", use_inner_text=True)
 
     # the same on other lessons: what lies before stays, what lies behind moves
     top = after.removeprefix("mats ")
@@ -61,7 +63,7 @@ def test_an_edit_of_the_future_leaves_the_past_alone(reader: Reader) -> None:
     before = reader.numbers()
     reader.go("embedding", "embedding.weight[78,0]")
     reader.edit("embedding.weight[78,0]", 3.0)
-    assert reader.in_strip(".gb-first-changed code").inner_text() == "embedding.output"
+    expect(reader.in_strip(".gb-first-changed code")).to_have_text("embedding.output", use_inner_text=True)
     reader.go("layers", "layers.1.output[0,0,0]")
     changed = changes(before, reader.numbers())
     assert changed
@@ -142,8 +144,8 @@ def test_history(reader: Reader) -> None:
     reader.wait_for_number(WQ01, 0.0)
     assert reader.numbers() == states[0]
     assert reader.marked("gb-changed") == set()
-    assert reader.in_strip(".gb-first-changed").count() == 0
-    assert reader.in_strip(".gb-prediction s").count() == 0
+    expect(reader.in_strip(".gb-first-changed")).to_have_count(0)
+    expect(reader.in_strip(".gb-prediction s")).to_have_count(0)
 
     # a new edit after an undo drops what could have been redone
     undo.click()

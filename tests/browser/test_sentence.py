@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.support import ATTENTION, Reader
 
@@ -68,7 +69,7 @@ def test_what_is_no_sentence(reader: Reader, language: str) -> None:
         for part in expected:
             assert part in error
         assert any("\u4e00" <= letter <= "\u9fff" for letter in error) is (language == "zh")
-        assert field.input_value() == text
+        expect(field).to_have_value(text)
         assert reader.numbers() == before
         reader.wait_for_query(query)
         reader.press("Escape")
@@ -96,7 +97,7 @@ def test_thirty_two_tokens(reader: Reader) -> None:
         assert row[query + 1:] == [0.0] * (31 - query)
 
     cell = reader.cell(f"{DENSE}[0,0,31,5]")
-    assert cell.inner_text() == ""
+    expect(cell).to_have_text("", use_inner_text=True)
     title = cell.get_attribute("title") or ""
     assert f"{DENSE}[0,0,31,5]" in title
     assert str(weights[f"{DENSE}[0,0,31,5]"])[:12] in title
@@ -119,7 +120,7 @@ def test_thirty_two_tokens(reader: Reader) -> None:
     more = reader.page.locator(".gb-formula .gb-button")
     assert reader.page.locator(".gb-operand").count() <= 25
     more.click()
-    assert reader.page.locator(".gb-operand").count() == 32
+    expect(reader.page.locator(".gb-operand")).to_have_count(32)
     reader.edit(f"{ATTENTION}.Wq[0,1]", 0.5)
     assert reader.numbers(f"{DENSE}[") != weights
     changed = reader.marked("gb-changed")
@@ -136,7 +137,7 @@ def test_rows_of_the_large_table(reader: Reader) -> None:
     for text in ("256", "abc", "-1", "1.5", ""):
         form.locator("input").fill(text)
         reader.press("Enter")
-        assert "255" in form.locator(".gb-refusal-inline").inner_text()
+        expect(form.locator(".gb-refusal-inline")).to_contain_text("255", use_inner_text=True)
     form.locator("input").fill("7")
     reader.press("Enter")
     reader.wait_until_drawn("embedding.weight[7,0]")
@@ -148,8 +149,8 @@ def test_rows_of_the_large_table(reader: Reader) -> None:
     reader.go("lm_head", "logits[0,2,7]")
     assert reader.text("logits[0,2,7]") == "0.0000"
     reader.edit("lm_head.weight[7,1]", 50.0)
-    assert reader.in_strip(".gb-top").inner_text().startswith("#7 ")
-    assert reader.in_strip(".gb-prediction s").inner_text() == "mats 0.9073"
+    expect(reader.in_strip(".gb-top")).to_have_text(re.compile("^#7 "), use_inner_text=True)
+    expect(reader.in_strip(".gb-prediction s")).to_have_text("mats 0.9073", use_inner_text=True)
     reader.go("embedding", "embedding.weight[7,3]")
     reader.wait_for_edits({"embedding.weight[7,3]": 0.5, "lm_head.weight[7,1]": 50.0})
     address, before = reader.page.url, reader.numbers()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from engine import Edit, presets, run
 from engine.variants import variant
@@ -41,13 +42,13 @@ def test_a_switch_changes_the_board_the_tables_and_the_address(reader: Reader) -
     reader.open("switchboard", preset="today")
     reader.wait_until_drawn(SCORE)
     assert reader.number(SCORE) == pytest.approx(1.5, abs=1e-12)
-    assert not reader.page.locator(TABLES).count()
-    assert not reader.page.locator(NOTICE).count()
+    expect(reader.page.locator(TABLES)).to_have_count(0)
+    expect(reader.page.locator(NOTICE)).to_have_count(0)
     press(reader, "scale_scores", label("arch_off", "en"))
     reader.wait_for_number(SCORE, 1.5 * 12 ** 0.5, tolerance=1e-9)
     wait_for_tables(reader, 2)
     reader.wait_for_address(has="arch=scale_scores-off")
-    assert label("arch_scale_scores", "en") in reader.page.inner_text(NOTICE)
+    expect(reader.page.locator(NOTICE)).to_contain_text(label("arch_scale_scores", "en"), use_inner_text=True)
     own, switched = (run(model, "今天天气真") for model in (
         presets.load("today"), variant(presets.load("today"), scale_scores=False),
     ))
@@ -74,7 +75,8 @@ def test_the_keyboard_reaches_every_choice(reader: Reader) -> None:
     reader.press("ArrowRight", "Space")
     reader.wait_for_address(has="arch=norm-layernorm")
     assert reader.page.evaluate("document.activeElement.innerText") == label("arch_norm_layernorm", "en")
-    assert field.get_by_role("radio", checked=True).inner_text() == label("arch_norm_layernorm", "en")
+    chosen = field.get_by_role("radio", checked=True)
+    expect(chosen).to_have_text(label("arch_norm_layernorm", "en"), use_inner_text=True)
     assert "/switchboard" in reader.page.url
     # what has no effect cannot be chosen
     press(reader, "positions", label("arch_positions_none", "en"))
@@ -92,12 +94,13 @@ def test_a_combination_stays_on_other_lessons_until_it_is_taken_back(reader: Rea
     name = f"{ATTENTION}.q_norm.output"
     reader.wait_until_drawn(f"{name}[0,0,2,0]")
     assert reader.number(f"{name}[0,0,2,1]") == trace[name].data[0, 0, 2, 1]
-    assert label("combination_nanochat_missing", language)[:30] in reader.page.inner_text(".st-key-switchboard")
+    missing = label("combination_nanochat_missing", language)[:30]
+    expect(reader.page.locator(".st-key-switchboard")).to_contain_text(missing, use_inner_text=True)
 
     weights = f"{ATTENTION}.weights[0,0,2,1]"
     reader.go("scores", weights)
     reader.wait_for_number(weights, float(trace[f"{ATTENTION}.weights"].data[0, 0, 2, 1]))
-    assert label("arch_qk_norm", language) in reader.page.inner_text(NOTICE)
+    expect(reader.page.locator(NOTICE)).to_contain_text(label("arch_qk_norm", language), use_inner_text=True)
     reader.wait_for_address(has="arch=")
     reader.page.reload()
     reader.wait_until_drawn(weights)
@@ -106,7 +109,7 @@ def test_a_combination_stays_on_other_lessons_until_it_is_taken_back(reader: Rea
     own = run(presets.load("cats"), "Cats sit on")[f"{ATTENTION}.weights"].data[0, 0, 2, 1]
     reader.wait_for_number(weights, float(own))
     reader.wait_for_address(lacks="arch=")
-    assert not reader.page.locator(NOTICE).count()
+    expect(reader.page.locator(NOTICE)).to_have_count(0)
 
 
 def test_an_edit_counts_on_both_sides(reader: Reader) -> None:

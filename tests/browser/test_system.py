@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from playwright.sync_api import expect
+
 from tests.browser.conftest import Visit
 from tests.browser.support import Reader
 
@@ -19,7 +21,7 @@ def left(reader: Reader, cell: str) -> float:
 def test_both_sides_stand_around_the_model_and_lead_into_their_lessons(reader: Reader) -> None:
     reader.open("system")
     assert left(reader, LOSS) == left(reader, "targets[0,0]") < left(reader, TEXT) == left(reader, "system.prompt[0,0]")
-    assert reader.page.locator(".gb-branches path:not(.gb-branch-head)").count() == 2
+    expect(reader.page.locator(".gb-branches path:not(.gb-branch-head)")).to_have_count(2)
     assert reader.text(TEXT) == "#175"
     loss, change, prompt = reader.number(LOSS), reader.number(CHANGE), reader.text("system.prompt[0,0]")
     assert prompt == "Cats"

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import FilePayload
+from playwright.sync_api import FilePayload, expect
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from tests.browser.conftest import Visit
@@ -80,7 +80,7 @@ def test_texts_stay_texts(visit: Visit) -> None:
     first.wait_for_address(has="sample=")
     shown = "".join(line(first, APPLY, "stave-character"))
     assert shown == text.replace(" ", "␣").replace("\n", "↵").replace("\u202e", "U+202E")
-    assert first.page.locator(f"{APPLY} .stave :is(b, em, script, .katex)").count() == 0
+    expect(first.page.locator(f"{APPLY} .stave :is(b, em, script, .katex)")).to_have_count(0)
     assert " f0 9f 98 80 " in " ".join(line(first, APPLY, "piece"))
     assert "\ufffd" not in words(first, APPLY)
 
@@ -94,7 +94,7 @@ def test_texts_stay_texts(visit: Visit) -> None:
     second.page.goto(first.page.url)
     second.wait_until_drawn(ID)
     assert line(second, APPLY, "piece") == line(first, APPLY, "piece")
-    assert second.page.locator(f"{APPLY} textarea").input_value() == text
+    expect(second.page.locator(f"{APPLY} textarea")).to_have_value(text)
 
 
 def files(content: bytes, name: str = "tokenizer.json") -> FilePayload:

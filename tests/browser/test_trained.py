@@ -16,7 +16,7 @@ def test_a_sentence_from_the_sidebar_and_its_words_in_chinese(reader: Reader) ->
     assert card is not None
     _, head = card.heads["subject"][0]
     reader.open("scores", preset="little_world", layer="2", head=str(head))
-    assert reader.page.locator(".gb-gloss").count() == 0
+    expect(reader.page.locator(".gb-gloss")).to_have_count(0)
     reader.page.get_by_role("button", name=SENTENCE).click()
     reader.wait_until_drawn(f"{WEIGHTS}[0,{head},4,1]")
     reader.wait_for_address(has="text=the+cat+with+the+dogs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 import pytest
-from playwright.sync_api import Locator
+from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import Visit
 from tests.browser.support import Reader
@@ -32,7 +32,7 @@ def test_a_part_is_switched_off_and_brought_back(reader: Reader) -> None:
     assert layer.is_checked(), "its attention still works"
     assert len(reader.marked("gb-edited")) == 12
     assert reader.number("logits[0,2,90]") != before["logits[0,2,90]"]
-    assert reader.in_strip(".gb-prediction s").inner_text() == "mats 0.9073"
+    expect(reader.in_strip(".gb-prediction s")).to_have_text("mats 0.9073", use_inner_text=True)
     reader.wait_for_edits({f"{MLP}[0]": 0.0})
 
     # Δ: what comes before stays, what comes after moves
@@ -105,13 +105,13 @@ def test_another_draw(reader: Reader) -> None:
     reader.open("why_sqrt")
     before = reader.numbers()
     slider = reader.page.locator(".gb-control input[type=range]").first
-    assert reader.page.locator(".gb-control-value").first.inner_text() == "0"
+    expect(reader.page.locator(".gb-control-value").first).to_have_text("0", use_inner_text=True)
     slider.focus()
     reader.press("ArrowRight")
     first = "why_sqrt.D4.q[0,0]"
     reader.wait_for_change(first, before[first])
     reader.wait_until_answered()
-    assert reader.page.locator(".gb-control-value").first.inner_text() == "1"
+    expect(reader.page.locator(".gb-control-value").first).to_have_text("1", use_inner_text=True)
     after = reader.numbers()
     for reference, number in after.items():
         assert (number == before[reference]) is ("sqrt_head_size" in reference), reference
