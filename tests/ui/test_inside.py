@@ -23,7 +23,7 @@ from tests.ui.support import (
     strictly,
 )
 from tests.ui.test_explanation import check, python, sample
-from ui import applicability, inside_rows, text
+from ui import applicability, inside_rows, runs, text
 from ui.explanation import explanation
 from ui.frame import Frame
 from ui.state import State
@@ -124,6 +124,17 @@ def test_a_row_for_each_stage_and_a_column_for_each_position(language: str) -> N
     # and the words for the ids come along
     ids = {int(number) for number in shown(state, leading).ravel()}
     assert ids <= set(alive("lens", state)["names"])
+
+
+def test_the_turns_that_the_prose_tells_of() -> None:
+    """The leaders as the lesson names them: after `sit` the same one throughout, after `on` one after another."""
+    state = reader("lens", preset="little_world")
+    leading = shown(state, table(framed("lens", state), text.say("en", "title_lens_leading")))
+    name = state.model.tokenizer.label
+    assert [name(int(number)) for number in leading[:, 1]] == ["on", "on", "on"]
+    assert [name(int(number)) for number in leading[:, 2]] == ["pond", "logs", "mats"]
+    assert set(runs.article("cats", "lens")["layers.0.lens.leading"].data.ravel()) == {presets.TARGETS["cats"]}
+    assert set(runs.article("cats", "lens")["lens.embedding.leading"].data.ravel()) == {presets.TARGETS["cats"]}
 
 
 def test_one_stage_in_full_follows_layer_and_position() -> None:

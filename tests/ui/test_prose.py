@@ -56,8 +56,8 @@ ARTICLE: dict[str, list[str]] = {
     "why_residuals": ["f(x)"], "why_sqrt": ["22.6274"],
     "why_layers": ["0.9073", "1–3", "4–7", "8–12", "8C²", "4C²"],
     "attention_linear": ["0.1571, 0.5376, 0.3053", "−0.3108, 0.9856"],
-    # the article's figures for `mats`, the head that reads `Cats`, and the gap to `chairs`
-    "lens": ["0.96"], "wrote": ["0.9073", "0.1571", "0.5376", "4.2670", "0.9984"],
+    # the head that reads `Cats`, the article's figure for `mats`, and its gap to `chairs`
+    "wrote": ["0.9073", "0.1571", "0.5376", "4.2670", "0.9984"],
     # mats and chairs in both sentences, and how far apart they are
     "data": ["[12, 45, 78]", "[45, 78, 90]", "0.39", "0.96", "256"],
     "patch": ["0.9073", "0.8220", "−0.0911", "−0.2505", "0.9984", "1.0725"],
@@ -69,7 +69,7 @@ ARTICLE: dict[str, list[str]] = {
     # −0.5728 × 0.8363, and 0.3 one step of SGD and of AdamW on; 0.4 × (1 − 0.01 × 0.01)¹⁰⁰
     "optimizer": ["−0.5728", "0.8363", "−0.4790", "0.3048", "0.3100"], "training": ["5.2490", "0.96", "0.3960"],
     # no article's: what others have found, and what stands in the place of a score
-    "heads": ["Olsson", "induction head"], "remove": ["−∞"],
+    "heads": ["Olsson", "induction head"], "remove": ["−∞"], "lens": ["nostalgebraist", "Belrose"],
     "tokens": ["[ 今, 天, 天, 气, 真 ]", "1024", "2048", "3072", "4096", "0.1", "−0.2", "0.3", "−0.5"],
 }
 
