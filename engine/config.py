@@ -54,12 +54,7 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         for field in ("vocab_size", "hidden_size", "layers", "heads", "mlp_size"):
-            size = getattr(self, field)
-            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-                raise ConfigError(
-                    "size", f"{field} must be a whole number of at least 1, not {size!r}",
-                    field=field, value=size,
-                )
+            self._check_size(field)
         if self.hidden_size % self.heads:
             raise ConfigError(
                 "heads_do_not_divide",
@@ -74,6 +69,14 @@ class ModelConfig:
             )
         self._check_choices()
         self._check_numbers()
+
+    def _check_size(self, field: str) -> None:
+        size = getattr(self, field)
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise ConfigError(
+                "size", f"{field} must be a whole number of at least 1, not {size!r}",
+                field=field, value=size,
+            )
 
     def _check_choices(self) -> None:
         switches = ("bias", "tied_head", "causal", "scale_scores", "residual", "qk_norm")
@@ -102,11 +105,8 @@ class ModelConfig:
             raise ConfigError("dropout", f"dropout must be in 0 ≤ p < 1, not {self.dropout!r}", value=self.dropout)
         if self.positions == "learned" and self.max_positions is None:
             raise ConfigError("max_positions", "learned positions need max_positions, the rows of their table")
-        if self.max_positions is not None and self.max_positions < 1:
-            raise ConfigError(
-                "size", f"max_positions must be at least 1, not {self.max_positions!r}",
-                field="max_positions", value=self.max_positions,
-            )
+        if self.max_positions is not None:
+            self._check_size("max_positions")
 
     @property
     def head_size(self) -> int:

@@ -13,13 +13,16 @@ from engine.errors import ConfigError
 from engine.tokenizer import WordTokenizer
 from engine.types import Array
 
+# kinds of NumPy types: signed and unsigned whole numbers, and floating point
+REAL = "iuf"
+
 
 @dataclass(frozen=True, eq=False)
 class Model:
     """Parameters by name, checked against the configuration, copied and frozen.
 
     Parameters are float64 unless every array given is float32.
-    Raises `ConfigError` for a missing, unknown, misshapen or non-finite parameter.
+    Raises `ConfigError` for a missing, unknown or misshapen parameter, and for one that is not of finite numbers.
     """
 
     config: ModelConfig
@@ -38,6 +41,8 @@ class Model:
         single = all(array.dtype == np.float32 for array in given.values())
         frozen = {}
         for name, shape in shapes.items():
+            if given[name].dtype.kind not in REAL:
+                raise ConfigError("parameter_value", f"{name} is not an array of real numbers", name=name)
             array = _frozen(given[name], np.dtype(np.float32 if single else np.float64))
             if array.shape != shape:
                 raise ConfigError(

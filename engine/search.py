@@ -12,6 +12,7 @@ from engine.edits import Edit, among
 from engine.gradient import gradient
 from engine.model import Model
 from engine.sampling import leading
+from engine.tokenizer import check_id
 from engine.trace import Inputs, Trace, run
 from engine.types import Array, Index
 
@@ -120,10 +121,12 @@ def smallest_edit(model: Model, inputs: Inputs, token: int, edits: Sequence[Edit
 
     The change comes on top of `edits`; those of tensors that a plain run does not have are left out.
     To first order a change Δ moves a lead by slope · Δ, so a cell needs gap / slope. The `CELLS` cells
-    of each parameter that need least are verified by runs, some `RUNS` each: a bracket, then secants.
-    A cell without a slope is not tried. Raises `InputError` and `EditError` as `run` does. Source:
-    Dowell & Jarratt 1971, "A modified regula falsi method", for the secants.
+    of each parameter that need least are verified by runs, some `RUNS` each: a bracket, then secants,
+    the way that the slope points. A cell without a slope is not tried, nor is the way against a slope.
+    Raises `InputError` and `EditError` as `run` does, and `InputError` for a token that is not in the
+    vocabulary. Source: Dowell & Jarratt 1971, "A modified regula falsi method", for the secants.
     """
+    check_id(token, model.config.vocab_size)
     around = run(model, inputs)
     plain = run(model, inputs, edits=among(edits, around), base=around)
     logits = _last_logits(plain)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from engine.config import ModelConfig
 from engine.optimizers import ADAMW
 from engine.plan import Scope
+from engine.tokenizer import check_id
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,9 @@ class Asking:
     question: Question = Question()
 
     def __call__(self, scope: Scope, config: ModelConfig) -> None:
-        """Add the computation for the question."""
+        """Add the computation for the question; raises `InputError` for a token that is not in the vocabulary."""
+        for token in (self.question.token, self.question.rival):
+            check_id(token, config.vocab_size)
         self.compute(scope, config, self.question)
 
     def about(self, question: Question) -> Asking:

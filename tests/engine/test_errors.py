@@ -25,6 +25,8 @@ def facts(error: GlassboxError) -> dict[str, object]:
     ({"vocab_size": -1}, {"code": "size", "field": "vocab_size", "value": -1}),
     ({"mlp_size": 2.0}, {"code": "size", "field": "mlp_size", "value": 2.0}),
     ({"heads": True}, {"code": "size", "field": "heads", "value": True}),
+    ({"max_positions": 2.5}, {"code": "size", "field": "max_positions", "value": 2.5}),
+    ({"max_positions": 0}, {"code": "size", "field": "max_positions", "value": 0}),
     ({"norm_epsilon": 0.0}, {"code": "positive", "field": "norm_epsilon", "value": 0.0}),
     ({"norm_epsilon": float("inf")}, {"code": "positive", "field": "norm_epsilon", "value": float("inf")}),
     ({"rope_base": -1.0}, {"code": "positive", "field": "rope_base", "value": -1.0}),
@@ -79,6 +81,13 @@ class TestParameters:
         given["embedding.weight"] = given["embedding.weight"].copy()
         given["embedding.weight"][200, 3] = value
         with pytest.raises(ConfigError) as raised:
+            Model(cats.config, given)
+        assert facts(raised.value) == {"code": "parameter_value", "name": "embedding.weight"}
+
+    @pytest.mark.parametrize("kind", ["complex128", "U8", "bool", "object"])
+    def test_no_real_numbers(self, cats: Model, given: dict[str, Any], kind: str) -> None:
+        given["embedding.weight"] = given["embedding.weight"].astype(kind)
+        with pytest.raises(ConfigError, match="not an array of real numbers") as raised:
             Model(cats.config, given)
         assert facts(raised.value) == {"code": "parameter_value", "name": "embedding.weight"}
 

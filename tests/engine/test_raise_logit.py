@@ -9,7 +9,7 @@ from math import nan
 import numpy as np
 import pytest
 
-from engine import Edit, Model, Trace, presets, programs, run
+from engine import Edit, InputError, Model, Trace, presets, programs, run
 from engine.programs.question import Question
 from engine.search import (
     CELLS,
@@ -218,6 +218,17 @@ def test_a_token_that_leads_needs_nothing() -> None:
     # of equal logits the lower id counts as larger, everywhere
     assert standing(np.array([1.0, 2.0, 2.0]), 1).leads
     assert not standing(np.array([1.0, 2.0, 2.0]), 2).leads
+
+
+@pytest.mark.parametrize("token", [-1, 256])
+def test_a_token_that_is_no_row_of_the_head_is_refused(token: int) -> None:
+    model, ids = presets.load("cats"), [12, 45, 78]
+    for lesson in ("raise_logit", "lens", "wrote", "patch"):
+        for question in (Question(token, 90), Question(90, token)):
+            with pytest.raises(InputError, match=f"id {token} is outside 0…255"):
+                run(model, ids, program=programs.of(lesson, question))
+    with pytest.raises(InputError, match=f"id {token} is outside 0…255"):
+        smallest_edit(model, ids, token)
 
 
 def test_where_nothing_has_a_slope_nothing_is_tried() -> None:
