@@ -66,6 +66,9 @@ MODEL_NAMES = (
     "dropout.p", "dropout.seed", "linear.a", "linear.b", "linear.k", "linear.W", "linear.bias",
     "linear.layers.x", *(f"linear.layers.{name}" for name in ("W1", "W2", "W3", "relu", "gelu")),
     "attention_linear.factor", "why_residuals.gain", "why_residuals.input", "why_sqrt.seed",
+    *(f"optimizer.{name}" for name in (
+        "learning_rate", "momentum", "beta1", "beta2", "weight_decay", "clip", "epsilon", "adamw.step")),
+    "raise_logit.against", "loss.vocabulary_size", "loss.per_position", "loss", "gradient.seed",
 )
 NAMED_IN_FULL = 255
 _MODEL_CODES = {name: code for code, name in enumerate(MODEL_NAMES)}

@@ -64,6 +64,9 @@ FROZEN_MODEL_NAMES = """
     layernorm.shift layernorm.own.x gelu.own.x dropout.p dropout.seed linear.a linear.b linear.k linear.W
     linear.bias linear.layers.x linear.layers.W1 linear.layers.W2 linear.layers.W3 linear.layers.relu
     linear.layers.gelu attention_linear.factor why_residuals.gain why_residuals.input why_sqrt.seed
+    optimizer.learning_rate optimizer.momentum optimizer.beta1 optimizer.beta2 optimizer.weight_decay
+    optimizer.clip optimizer.epsilon optimizer.adamw.step raise_logit.against loss.vocabulary_size
+    loss.per_position loss gradient.seed
 """.split()
 
 # a busy machine is no failure
