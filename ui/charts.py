@@ -13,7 +13,7 @@ from engine import Tensor
 from engine.operands import pair_members
 from engine.sampling import leading
 from engine.types import Index
-from ui import naming
+from ui import naming, runs
 from ui.board import view
 from ui.state import State
 from ui.text import number
@@ -156,8 +156,9 @@ def scaled_probabilities(state: State) -> dict[str, Any]:
 
 def _candidates(state: State) -> list[int]:
     """The rows on the board; of a vocabulary that is there with all its words, those with the largest logits now."""
-    rows = sorted(vocabulary_rows(view(state), embedding=False))
-    return rows if len(rows) <= MOST_BARS else leading(state.trace["logits"].row(0, len(state.ids) - 1), MOST_BARS)
+    if len(runs.filled_rows(state.model, state.model.config.head_table)) > MOST_BARS:
+        return leading(state.trace["logits"].row(0, len(state.ids) - 1), MOST_BARS)
+    return sorted(vocabulary_rows(view(state), embedding=False))
 
 
 def _numbers(tensor: Tensor, places: Sequence[Index]) -> list[float]:

@@ -14,7 +14,7 @@ from ui.state import State, current
 from ui.view import vocabulary_rows
 
 # a longer axis is offered by a field for its number
-MOST_OFFERED = 64
+MOST_OFFERED = 128
 FIRST_SEED = 1
 
 

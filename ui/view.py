@@ -12,13 +12,14 @@ import numpy as np
 
 from engine import Trace, presets
 from engine.programs.question import Question
+from engine.sampling import leading
 from engine.types import Array
 from ui import runs
 from ui.layout import EVERYWHERE
 from ui.switches import Switches
 
-# rows of a large table that are all shown
-FEW_ROWS = 128
+# rows of a large table that are all shown; where more are filled, those of so many leading tokens
+FEW_ROWS, LEADERS = 32, 8
 
 Part = tuple[str, Array]
 
@@ -138,7 +139,10 @@ def cell_addresses(name: str, cells: list[tuple[int, ...]], base: list[int],
 
 
 def vocabulary_rows(view: View, embedding: bool) -> Iterator[int]:
-    """The rows of a large table that matter: not zero if these are few, in the sentence, a candidate, or asked for."""
+    """The rows of a large table that matter: of the sentence, candidates, or asked for; and those that are filled.
+
+    Where many are filled, the words that lead in the unedited run stand for them.
+    """
     model = view.baseline.model
     tied = model.config.tied_head
     filled = runs.filled_rows(model, "embedding.weight" if embedding else model.config.head_table)
@@ -147,7 +151,14 @@ def vocabulary_rows(view: View, embedding: bool) -> Iterator[int]:
     targets = () if embedding and not tied else _targets(view)
     asks = view.question is not None and not view.question.parameter and not embedding
     asked = (view.question.token, view.question.rival) if asks and view.question is not None else ()
-    yield from {*(filled if len(filled) <= FEW_ROWS else ()), *sentence, *candidates, *targets, *asked, *view.rows}
+    shown = filled if len(filled) <= FEW_ROWS else () if embedding else _leaders(view)
+    yield from {*shown, *sentence, *candidates, *targets, *asked, *view.rows}
+
+
+def _leaders(view: View) -> Iterator[int]:
+    """The words that lead at the last position of the unedited run."""
+    tokenizer, logits = view.baseline.model.tokenizer, view.baseline["logits"].row(0, -1)
+    return (token for token in leading(logits, LEADERS) if tokenizer is not None and token in tokenizer.words)
 
 
 def _targets(view: View) -> tuple[int, ...]:
