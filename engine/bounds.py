@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from engine.errors import EditError
 
@@ -21,14 +22,17 @@ class Bounds:
     def check(self, name: str, value: float) -> None:
         """Raise `EditError` for a value that the tensor `name` cannot hold."""
         if self.whole and value != int(value):
-            raise EditError("not_whole", f"{name}: {value} is not a whole number", name=name, value=f"{value:g}")
-        low, high, given = f"{self.low:g}", f"{self.high:g}", f"{value:g}"
-        if self.above and not self.low < value <= self.high:
-            raise EditError("not_above", f"{name}: {given} is not above {low} and at most {high}", name=name,
-                            value=given, low=low, high=high)
-        if not self.low <= value <= self.high:
-            raise EditError("out_of_bounds", f"{name}: {given} is outside {low}…{high}", name=name,
-                            value=given, low=low, high=high)
+            raise EditError("not_whole", f"{name}: {value} is not a whole number", name=name, value=value)
+        low, high = float(self.low), float(self.high)
+        if self.above and not low < value <= high:
+            raise EditError("not_above", f"{name}: {value} is not above {low} and at most {high}", name=name,
+                            value=value, low=low, high=high)
+        if high == inf and not low <= value:
+            raise EditError("too_small", f"{name}: {value} is below {low}", name=name, value=value, low=low)
+        if not low <= value <= high:
+            raise EditError("out_of_bounds", f"{name}: {value} is outside {low}…{high}", name=name,
+                            value=value, low=low, high=high)
 
 
 SEEDS = Bounds(0, LARGEST_SEED, whole=True)
+NOT_NEGATIVE = Bounds(0, inf)

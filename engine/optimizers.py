@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from engine.bounds import Bounds
+from engine.bounds import NOT_NEGATIVE, Bounds
 from engine.plan import Scope, Value
 
 SGD, MOMENTUM, ADAMW = KINDS = ("sgd", "momentum", "adamw")
@@ -78,11 +78,12 @@ class Optimizer:
         apply = inside.builder.apply
         before = _remembered(inside, "m", parameter)
         m = inside.record("m", before * self.settings["beta1"] + gradient * self.share1)
-        squared = inside.record("squared", apply("square", gradient))
-        before_v = _remembered(inside, "v", parameter)
-        v = inside.record("v", before_v * self.settings["beta2"] + squared * self.share2)
+        squared = inside.record("squared", apply("square", gradient, bounds=NOT_NEGATIVE))
+        before_v = _remembered(inside, "v", parameter, NOT_NEGATIVE)
+        new_v = before_v * self.settings["beta2"], squared * self.share2
+        v = inside.record("v", apply("add", *new_v, bounds=NOT_NEGATIVE))
         m_hat = inside.record("m_hat", m / self.correction1)
-        v_hat = inside.record("v_hat", v / self.correction2)
+        v_hat = inside.record("v_hat", apply("divide", v, self.correction2, bounds=NOT_NEGATIVE))
         size = inside.record("size", apply("square_root", v_hat) + self.settings["epsilon"])
         ratio = inside.record("ratio", m_hat / size)
         change = inside.record("change", ratio * self.settings["learning_rate"])
@@ -98,9 +99,11 @@ def _setting(scope: Scope, name: str) -> Value:
     return scope.constant(name, (), np.array(SETTINGS[name]), BOUNDS[name])
 
 
-def _remembered(inside: Scope, name: str, parameter: Value) -> Value:
+def _remembered(inside: Scope, name: str, parameter: Value, bounds: Bounds | None = None) -> Value:
     """What the last step left behind; zeros before the first, which take no memory."""
-    return inside.builder.filled("moment", f"{inside.prefix}{name}_before", parameter.axes, parameter.shape, 0.0)
+    attributes = {} if bounds is None else {"bounds": bounds}
+    full = f"{inside.prefix}{name}_before"
+    return inside.builder.filled("moment", full, parameter.axes, parameter.shape, 0.0, attributes)
 
 
 def clipped(scope: Scope, gradients: Mapping[str, Value], names: Iterable[str]) -> dict[str, Value]:

@@ -10,8 +10,8 @@ lesson.show(
         grid("loss.per_position"), op("sign_mean"), grid("loss"), note="note_loss_surprise",
     ),
     section(
-        "section_loss_uniform", grid("loss.vocabulary_size"), op("ln"), grid("loss.uniform"), grid("loss"),
-        op("exp"), grid("loss.perplexity"), note="note_loss_uniform",
+        "section_loss_uniform", grid("loss.vocabulary_size", title="title_vocabulary_size"), op("ln"),
+        grid("loss.uniform"), grid("loss"), op("exp"), grid("loss.perplexity"), note="note_loss_uniform",
     ),
     section(
         "section_loss_together", grid("loss.per_position"), op("Σ"), grid("loss.together"), op("exp(−Σ)"),

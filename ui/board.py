@@ -15,8 +15,8 @@ from ui.view import View
 
 BOARD = text.ASSETS / "board"
 SCRIPTS = (
-    "format", "rules", "looks", "grid", "editor", "explanation", "flow", "words", "keys", "presenting", "handing_out",
-    "glossary", "removal", "ranking", "dial", "strip", "outbox", "board",
+    "format", "rules", "looks", "grid", "editor", "dragging", "explanation", "flow", "words", "keys", "presenting",
+    "handing_out", "glossary", "removal", "ranking", "dial", "more", "strip", "outbox", "board",
 )
 
 

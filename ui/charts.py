@@ -26,6 +26,9 @@ HEIGHT = 380
 PLANE_HEIGHT = 440
 MOST_PAIRS = 4
 MOST_BARS = 16
+MARGIN = {"l": 70, "r": 20, "t": 60, "b": 50}
+# a minus and four decimals
+NUMBER_WIDTH = 44
 CATEGORIES = {"autorange": "reversed", "type": "category", "automargin": True}
 
 Series = dict[str, Any]
@@ -38,7 +41,7 @@ def figure(series: list[Series], title: str, **layout: Any) -> dict[str, Any]:
         "data": series,
         "layout": {
             "title": {"text": title, "font": {"size": 15}}, "height": HEIGHT, "uirevision": "same",
-            "margin": {"l": 70, "r": 20, "t": 60, "b": 50}, "legend": {"orientation": "h", "y": -0.2},
+            "margin": MARGIN, "legend": {"orientation": "h", "y": -0.2},
             "font": {"color": ink}, **{key: _inked(value, ink) if "axis" in key else value
                                        for key, value in layout.items()},
         },
@@ -48,6 +51,15 @@ def figure(series: list[Series], title: str, **layout: Any) -> dict[str, Any]:
 def _inked(axis: dict[str, Any], ink: str) -> dict[str, Any]:
     title = {"text": axis.get("title", ""), "font": {"color": ink}}
     return {"zeroline": True, **axis, "title": title, "tickfont": {"color": ink}}
+
+
+def room_for_numbers(sizes: Iterable[float | None]) -> dict[str, Any]:
+    """The layout of bars that lie, with words on the left: numbers at either end of the bars have room in pixels."""
+    is_negative = any(size is not None and size < 0 for size in sizes)
+    return {
+        "barmode": "group", "yaxis": {**CATEGORIES, "ticklabelstandoff": NUMBER_WIDTH if is_negative else 0},
+        "margin": {**MARGIN, "r": NUMBER_WIDTH},
+    }
 
 
 def rope_plane(state: State) -> dict[str, Any]:
@@ -135,8 +147,8 @@ def next_token_bars(state: State) -> dict[str, Any]:
     ]
     token = html.escape(naming.token_label(state.model, state.ids[-1]))
     return figure(
-        series if state.edits else series[1:], state.say("chart_logits", token=token), barmode="group",
-        xaxis={"title": "logit"}, yaxis=CATEGORIES,
+        series if state.edits else series[1:], state.say("chart_logits", token=token), xaxis={"title": "logit"},
+        **room_for_numbers(size for each in series for size in each["x"]),
     )
 
 

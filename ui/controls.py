@@ -79,9 +79,9 @@ CONTROLS: Mapping[str, Control] = MappingProxyType({
     "block_stride": Control(0, high=LARGEST_STRIDE), "batch_size": Control(2, 1, 6), "shuffle": Control(0, high=999),
     "batch": Control(0, high=LARGEST_ID),
     # lesson 36: the other sentence, where there is none the lesson proposes one; what is carried, and from where,
-    # the layer counted from 1 with 0 before the first; −1 is the first position at which the sentences differ
+    # the layer counted from 1 with 0 before the first; −1 is a layer and a position where there is something to see
     "other": Control("", high=600), "carried": Control(KINDS[0], words=KINDS),
-    "carried_layer": Control(1, high=MOST_LAYERS), "carried_position": Control(-1, -1, LARGEST_ID),
+    "carried_layer": Control(-1, -1, MOST_LAYERS), "carried_position": Control(-1, -1, LARGEST_ID),
     # lessons on training: the token that should follow the sentence; −1 is the preset's own
     "target": Control(-1, -1, LARGEST_ID),
     # lesson 31: where on the way back the reader looks; nothing stands for everywhere in a small model

@@ -10,7 +10,7 @@ from engine import InputError
 from ui import dataset
 from ui.controls import CONTROLS
 from ui.dataset import Cut
-from ui.markup import Markup, card_head, fill, join, tag
+from ui.markup import Markup, card_head, fill, join, scrolling, tag
 from ui.state import State, current
 from ui.staves import token_chip
 from ui.text import explain_error, joined
@@ -25,21 +25,22 @@ def show(state: State) -> None:
     """Draw the cards; of a text that cannot be read or is too short, only as far as it goes."""
     with st.container(key="card_data_text"):
         st.html(_head(state, "text"))
-        if not state.hides("controls"):
-            _area(state)
+        refused = "" if state.hides("controls") else _area(state)
         try:
             now = dataset.cut(state)
         except InputError as error:
-            st.html(tag("p", explain_error(state.choices.language, error), css="card-refusal", role="alert"))
+            # of two texts that cannot be read the one in the field counts
+            _refuse(refused or explain_error(state.choices.language, error))
             return
+        if refused:
+            _refuse(joined(state.choices.language, [refused, state.say("data_text_before")]))
         st.html(tag("div", _text(state, now), css="card-content"))
     with st.container(key="card_data_windows"):
         st.html(_head(state, "windows"))
         if not state.hides("controls"):
             _settings(state, now)
         if not now.starts:
-            said = state.say("data_too_short", count=len(now.ids), needed=now.block + 1)
-            st.html(tag("p", said, css="card-refusal", role="alert"))
+            _refuse(state.say("data_too_short", count=len(now.ids), needed=now.block + 1))
             return
         number = dataset.looked_at(state, now)
         st.html(tag("div", _windows(state, now, number), _status(state, now), css="card-content"))
@@ -52,10 +53,14 @@ def _head(state: State, name: str) -> Markup:
     return card_head(state.say(f"data_{name}"), state.say(f"data_{name}_note"))
 
 
+def _refuse(said: str) -> None:
+    st.html(tag("p", said, css="card-refusal", role="alert"))
+
+
 # ---- the text
 
-def _area(state: State) -> None:
-    """The field of the text; emptied, it has the preset's own again."""
+def _area(state: State) -> str:
+    """The field of the text; emptied, it has the preset's own again. Returns what is wrong with its length, if any."""
     key, most = f"dataset_{state.choices.language}_{state.choices.preset}", int(CONTROLS["dataset"].high)
     count = len(st.session_state.get(key, ""))
     # one that is too long stays in the field, to be shortened
@@ -65,8 +70,7 @@ def _area(state: State) -> None:
         state.say("data_field", most=most), key=key, height=AREA_HEIGHT,
         on_change=lambda: _set("dataset", st.session_state[key]),
     )
-    if count > most:
-        st.html(tag("p", state.say("data_too_long", count=count, most=most), css="card-refusal", role="alert"))
+    return state.say("data_too_long", count=count, most=most) if count > most else ""
 
 
 def _text(state: State, now: Cut) -> Markup:
@@ -120,7 +124,7 @@ def _windows(state: State, now: Cut, number: int) -> Markup:
         for start in drawn
     ]
     table = tag("table", heads, *lines, css="pairs data-windows", aria_label=state.say("data_windows"))
-    return tag("div", table, css="data-table")
+    return scrolling(state.say("data_windows"), table)
 
 
 def _covered(state: State, now: Cut, start: int, place: int) -> Markup:
@@ -159,7 +163,7 @@ def _batch(state: State, now: Cut, number: int) -> None:
         for line in _row(state, row, start, both)
     ]
     table = tag("table", *lines, css="pairs data-batch", aria_label=state.say("data_batch"))
-    st.html(tag("div", tag("p", told, css="card-status", role="status"), tag("div", table, css="data-table"),
+    st.html(tag("div", tag("p", told, css="card-status", role="status"), scrolling(state.say("data_batch"), table),
                 css="card-content"))
     if not state.hides("controls"):
         with st.container(horizontal=True, key="data_rows"):

@@ -11,6 +11,8 @@ from formats.edits import MOST_TOKENS
 from ui import runs
 from ui.state import State
 
+LESSON = "data"
+
 
 @dataclass(frozen=True)
 class Cut:

@@ -11,7 +11,7 @@ from engine.edits import Given, covers
 from engine.operands import term_count
 from engine.programs.heads import BY_QUERY, MARKS
 from engine.types import Index
-from ui import gradients, naming, ranking_words
+from ui import dataset, gradients, naming, ranking_words
 from ui.formulas import pieces
 from ui.numpy_lines import literal, numpy_line
 from ui.operands import finite, is_empty_row
@@ -68,7 +68,7 @@ def _said(state: State, cell: Cell) -> str:
     if naming.differentiated(cell.tensor.node.name or "") is not None:
         return gradients.words(state, cell)
     meaning = "empty_row" if is_empty_row(cell) else _meaning(state, cell)
-    return state.say(f"explain_{meaning}", **_details(cell))
+    return state.say(f"explain_{meaning}", **_details(state, cell))
 
 
 def _set_to(state: State, cell: Cell) -> Given | None:
@@ -107,14 +107,18 @@ def _meaning(state: State, cell: Cell) -> str:
             return "skewness_undefined"
         case "constant_frequencies" if cell.value < 0:
             return "constant_frequencies_minus"
+        case "ids_target" if cell.index[-1] == len(state.ids) - 1:
+            return "ids_target_behind" if state.lesson == dataset.LESSON else "ids_target_chosen"
         case "parameter_embedding" if state.model.config.tied_head:
             return "parameter_tied"
     return meaning
 
 
-def _details(cell: Cell) -> dict[str, object]:
+def _details(state: State, cell: Cell) -> dict[str, object]:
     """What the sentence of an operation names beside its operands."""
     match cell.op:
+        case "ids":
+            return {"token": naming.token_label(state.model, int(cell.value))}
         case "lookup":
             return {"id": int(cell.terms[-1].value)}
         case "rows":
@@ -160,6 +164,7 @@ _INSIDE: Mapping[tuple[str, str], str] = MappingProxyType({
 })
 # (operation, end of the tensor's name) → the end of the key, where it means something of its own there
 SPECIFIC: Mapping[tuple[str, str], str] = MappingProxyType({
+    ("ids", "targets"): "ids_target",
     ("constant", "causal_mask"): "constant_causal_mask", ("constant", "norm_epsilon"): "constant_norm_epsilon",
     ("constant", "sqrt_head_size"): "constant_sqrt_head_size", ("constant", "rope.positions"): "constant_positions",
     ("constant", "rope.offset"): "constant_offset", ("constant", "rope.frequencies"): "constant_frequencies",

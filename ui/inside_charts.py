@@ -8,7 +8,7 @@ from typing import Any
 from engine import Trace
 from engine.programs.wrote import RIVAL, TOKEN
 from ui import inside_rows, naming, text
-from ui.charts import BLUE, CATEGORIES, RED, Series, figure, plain
+from ui.charts import BLUE, RED, Series, figure, plain, room_for_numbers
 from ui.state import State
 
 BAR_HEIGHT, BARS_MARGIN = 34, 150
@@ -73,6 +73,7 @@ def parts(state: State) -> dict[str, Any]:
             "marker": {"color": colour}, "hovertemplate": "%{y}: %{x}<extra>%{fullData.name}</extra>",
         })
     return figure(
-        series, state.say("chart_wrote", token=_here(state)), barmode="group",
-        height=BARS_MARGIN + BAR_HEIGHT * len(labels), xaxis={"title": state.say("chart_wrote_part")}, yaxis=CATEGORIES,
+        series, state.say("chart_wrote", token=_here(state)), height=BARS_MARGIN + BAR_HEIGHT * len(labels),
+        xaxis={"title": state.say("chart_wrote_part")},
+        **room_for_numbers(size for each in series for size in each["x"]),
     )

@@ -9,7 +9,7 @@ import streamlit as st
 from engine.programs.generating import MOST_STEPS
 from ui import generation
 from ui.generation import Turn
-from ui.markup import Markup, card_head, fill, join, tag
+from ui.markup import Markup, card_head, fill, join, scrolling, tag
 from ui.state import State, current
 from ui.staves import token_chip
 from ui.text import number, percent
@@ -53,7 +53,7 @@ def show(state: State) -> None:
     with st.container(key="card_cost"):
         note = "loop_cost_note_end" if state.steps >= MOST_STEPS else "loop_cost_note"
         st.html(join(_title(state, "loop_cost", note), _panel(
-            tag("div", _table(state, turns), css="loop-table"), *_conclusions(state, turns),
+            scrolling(state.say("loop_cost"), _table(state, turns), "loop-table"), *_conclusions(state, turns),
         )))
 
 

@@ -28,6 +28,11 @@ def card_head(title: str, note: str) -> Markup:
     return join(tag("h3", title, css="card-title"), tag("p", note, css="card-note"))
 
 
+def scrolling(name: str, content: Markup, css: str = "") -> Markup:
+    """What may be wider than its card, in a window of its own: `name` says what it is to who cannot see it."""
+    return tag("div", content, css=f"card-scroller {css}".strip(), tabindex="0", role="region", aria_label=name)
+
+
 def fill(template: str, **places: str) -> Markup:
     """A sentence of the catalogue with text or markup in its `{places}`."""
     return Markup(escape(template, quote=False).format(**{name: join(piece) for name, piece in places.items()}))

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine import Model, ModelConfig, Tensor
 from engine.operands import pair_members
-from engine.optimizers import KINDS
+from engine.optimizers import ADAMW, KINDS
 from engine.plan import GRADIENT
 from ui.text import listed, say, visible
 
@@ -133,8 +133,13 @@ def is_share(tensor: str) -> bool:
 
 def limits(tensor: str) -> list[float]:
     """The range of a slider that makes sense for the tensor's cells."""
-    usual = (0.0, 1.0) if is_share(tensor) else (0.0, 20.0) if is_whole(tensor) else (-2.0, 2.0)
+    usual = (0.0, 1.0) if is_share(tensor) or _is_square(tensor) else (0.0, 20.0) if is_whole(tensor) else (-2.0, 2.0)
     return list(_LIMITS.get(tensor, usual))
+
+
+def _is_square(tensor: str) -> bool:
+    """Whether the numbers are squares that an optimizer keeps, which are not negative."""
+    return tensor.startswith(f"{STEP}{ADAMW}.") and tensor.endswith((".v_before", ".squared", ".v", ".v_hat"))
 
 
 def is_whole(tensor: str) -> bool:

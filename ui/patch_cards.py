@@ -13,11 +13,11 @@ from engine.patching import KINDS
 from engine.sampling import leading
 from ui import naming, pairs, patch_charts, patching, token_choice, word_choice
 from ui.controls import CONTROLS
-from ui.markup import Markup, card_head, fill, join, tag
+from ui.markup import Markup, card_head, fill, join, scrolling, tag
 from ui.patching import Place, Setting
 from ui.state import State, current
 from ui.staves import token_chip
-from ui.text import explain_error, number, percent
+from ui.text import explain_error, number, parted, percent
 
 RUNS = ("here", "there", "now")
 # what takes no longer needs no bar, which would flash up and be gone
@@ -37,7 +37,7 @@ def panel(state: State) -> None:
             st.button(state.say("patch_swap"), key=f"patch_swap_{language}", on_click=_swap,
                       help=state.say("patch_swap_help"))
         word_choice.buttons(state, "carried", "patch_what", KINDS,
-                            lambda kind: state.say(f"carried_{kind}", head=state.choices.head), wrap=True)
+                            lambda kind: state.say(f"carried_{kind}", head=state.choices.head))
 
 
 def _other(state: State) -> None:
@@ -79,6 +79,7 @@ def report(state: State) -> None:
     with st.container(key="card_patch_runs"):
         tables = tag("div", _sentences(state, now), _numbers(state, now), css="card-content")
         st.html(join(_head(state, "runs"), tables))
+        _elsewhere(state, now)
     if not state.hides("chart"):
         with st.container(key="card_patch_grid"):
             st.html(_head(state, "grid"))
@@ -102,8 +103,8 @@ def _sentences(state: State, now: Setting) -> Markup:
         ))
         for name, ids in zip(RUNS, (now.ids, now.other), strict=False)
     ]
-    return tag("div", tag("table", heads, *lines, css="pairs patch-sentences", aria_label=state.say("patch_runs")),
-               css="patch-table")
+    table = tag("table", heads, *lines, css="pairs patch-sentences", aria_label=state.say("patch_setup"))
+    return scrolling(state.say("patch_setup"), table)
 
 
 def _numbers(state: State, now: Setting) -> Markup:
@@ -119,7 +120,33 @@ def _numbers(state: State, now: Setting) -> Markup:
         _line(state.say("patch_leader"), (_leader(state, trace) for trace in traces)),
     ]
     table = tag("table", heads, *lines, css="pairs patch-numbers", aria_label=state.say("patch_runs"))
-    return tag("div", table, css="patch-table")
+    return scrolling(state.say("patch_runs"), table)
+
+
+def _elsewhere(state: State, now: Setting) -> None:
+    """What is still carried over from sentences that are not the other one, and the way to take it back."""
+    tokenizer = state.model.tokenizer
+    assert tokenizer is not None
+    sources = [edit.value.ids for edit in state.active(state.edits)
+               if isinstance(edit.value, Carried) and edit.value.ids != now.other]
+    if not sources:
+        return
+    sentences = Markup(parted(state.choices.language, (
+        tag("em", tokenizer.decode(list(ids))) for ids in dict.fromkeys(sources)
+    )))
+    said = fill(state.say("patch_elsewhere"), sentences=sentences, count=str(len(sources)))
+    st.html(tag("div", tag("p", said, role="status"), css="card-content card-status"))
+    if not state.hides("controls"):
+        st.button(state.say("patch_elsewhere_back"), key=f"patch_elsewhere_{state.choices.language}",
+                  on_click=_take_back_all_but, args=(now.other,))
+
+
+def _take_back_all_but(other: tuple[int, ...]) -> None:
+    """Leave what is carried over from the other sentence, and numbers; one step of undo."""
+    state = current()
+    state.commit(tuple(
+        edit for edit in state.edits if not isinstance(edit.value, Carried) or edit.value.ids == other
+    ))
 
 
 def _line(name: str, cells: Iterable[str], css: str = "") -> Markup:
@@ -135,7 +162,7 @@ def _leader(state: State, trace: Trace) -> Markup:
     last = trace.ids.shape[1] - 1
     leader = leading(trace["logits"].row(0, last), 1)[0]
     likely = percent(state.choices.language, float(trace["probabilities"].row(0, last)[leader]))
-    return join(token_chip(state.model, leader), f" {likely}")
+    return join(token_chip(state.model, leader), " ", tag("span", likely, css="patch-likely"))
 
 
 # ---- the grid

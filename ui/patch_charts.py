@@ -13,7 +13,7 @@ from ui import naming
 from ui.charts import INK, figure, plain
 from ui.patching import Place, Setting
 from ui.state import State
-from ui.text import number
+from ui.text import LARGEST_DECIMAL, number
 
 # negative, zero, positive: red, green and blue of the page's two themes
 SCALES = {
@@ -93,7 +93,7 @@ def grid(state: State, now: Setting, effects: Mapping[Place, float], chosen: Pla
                 "–" if now.ids == now.other else _written(len(columns), effects[place], sizes[place])
                 for place in now.places
             ],
-            "textfont": {"color": [shades.ink(sizes[place]) for place in now.places], "size": 13},
+            "textfont": {"color": [shades.ink(sizes[place]) for place in now.places], "size": 12},
             "customdata": [_told(state, now, place, effects[place], shares[place]) for place in now.places],
             "hovertemplate": "%{customdata}<extra></extra>",
             "marker": {"symbol": "square", "size": 26, "opacity": 0},
@@ -135,7 +135,12 @@ def _written(columns: int, effect: float, size: float | None) -> str:
         return ""
     if columns > ROOMY:
         return f"{round(size, 2) + 0.0:.2f}".replace("-", "−")
-    return f"<b>{number(size)}</b><br>{number(effect)}"
+    return f"<b>{number(size)}</b><br>{_brief(effect)}"
+
+
+def _brief(value: float) -> str:
+    """A number that is no wider than −9.9999, which a third of a phone's picture has room for."""
+    return f"{value:.2f}".replace("-", "−") if 10 <= abs(value) < LARGEST_DECIMAL else number(value)
 
 
 def _told(state: State, now: Setting, place: Place, effect: float, share: float | None) -> str:

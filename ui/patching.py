@@ -89,11 +89,18 @@ def setting(state: State) -> Setting:
 
 
 def chosen(state: State, now: Setting) -> Place:
-    """The place that the reader looks at: by default the first position at which the sentences differ."""
+    """The place that the reader looks at.
+
+    By default after layer 1, or before a layer that is the only one, at the first position at which the
+    sentences differ; but only the last one is read of what stands behind the last layer.
+    """
     layer, position = int(state.control("carried_layer")), int(state.control("carried_position"))
+    first, last = now.layers[0], now.layers[-1]
+    layer = min(max(layer, first), last) if layer >= 0 else max(first, min(1, last - 1))
     if not 0 <= position < len(now.ids):
-        position = now.differing[0] if now.differing else 0
-    return min(max(layer, now.layers[0]), now.layers[-1]), position
+        differing = now.differing if now.differing and layer < last else (len(now.ids) - 1,)
+        position = differing[0]
+    return layer, position
 
 
 @lru_cache(maxsize=MOST_EFFECTS)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import streamlit as st
 
 from engine import Edit, GlassboxError
-from engine.search import CELLS, CELLS_LARGE, LARGEST, MARGIN, Found, Outcome, standing, steepest
+from engine.search import CELLS, CELLS_LARGE, LARGEST, MARGIN, Outcome, standing, steepest
 from engine.types import Index
 from ui import naming, token_choice
-from ui.markup import Markup, card_head, fill, join, tag
+from ui.markup import Markup, card_head, fill, join, scrolling, tag
 from ui.quests import Quest
 from ui.state import State, current
 from ui.staves import token_chip
 from ui.text import explain_error, listed, number, short
 
-# parameters that a table lists
+# parameters that the table of slopes lists, and edits that have a button
 MOST_STEEP = 8
-MOST_FOUND = 5
+MOST_BUTTONS = 5
 
 
 def quest(state: State, token: int) -> Quest:
@@ -29,7 +29,7 @@ def report(state: State) -> None:
     """Draw both cards."""
     with st.container(key="card_raise_slopes"):
         head = _head(state, "raise_slopes", count=MOST_STEEP)
-        st.html(join(head, tag("div", _slopes(state), css="card-content loop-table")))
+        st.html(join(head, tag("div", _slopes(state), css="card-content")))
     with st.container(key="card_raise_search"):
         standings = tag("div", *_standings(state), css="card-content")
         st.html(join(_head(state, "raise_search", margin=short(MARGIN)), standings))
@@ -49,10 +49,10 @@ def _cell(state: State, name: str, index: Index) -> str:
 
 def _slopes(state: State) -> Markup:
     """The parameters with the steepest cells, one line each."""
-    heads = ("parameter", "cell", "slope", "sloped")
+    heads = ("cell", "slope", "sloped")
     table = steepest(state.trace)
     lines = [
-        tag("tr", tag("td", naming.long_name(one.name)), tag("td", _cell(state, one.name, one.index), css="pairs-ids"),
+        tag("tr", tag("th", _cell(state, one.name, one.index), scope="row"),
             tag("td", number(one.slope), css="pairs-ids"),
             tag("td", state.say("raise_of", part=one.sloped, whole=one.cells), css="pairs-ids"))
         for one in table[:MOST_STEEP] if one.sloped
@@ -60,7 +60,8 @@ def _slopes(state: State) -> Markup:
     if not lines:
         return tag("p", state.say("raise_no_slopes"), css="card-status", role="status")
     names = tag("tr", *(tag("th", state.say(f"raise_{name}"), scope="col") for name in heads))
-    return tag("table", names, *lines, css="pairs raise-slopes", aria_label=state.say("raise_slopes"))
+    title = state.say("raise_slopes")
+    return scrolling(title, tag("table", names, *lines, css="pairs raise-cells", aria_label=title))
 
 
 # ---- the search
@@ -104,15 +105,16 @@ def _find(token: int) -> None:
 
 
 def _found(state: State, asked: Quest) -> None:
-    """The best edits with a button each; or what was tried in vain."""
+    """The edits, the first few with a button each; or what was tried in vain."""
     outcome = asked.outcome
-    best = outcome.found[:MOST_FOUND]
     token = token_chip(state.model, asked.token)
-    said = fill(state.say("raise_found" if best else "raise_none"), token=token)
-    table = tag("div", _table(state, asked, best), css="loop-table") if best else ""
-    st.html(tag("div", tag("p", said, css="card-status", role="status"), table, css="card-content"))
+    said = fill(state.say("raise_found" if outcome.found else "raise_none"), token=token)
+    table = _table(state, asked) if outcome.found else ""
+    more = state.say("raise_buttons", count=MOST_BUTTONS) if len(outcome.found) > MOST_BUTTONS else ""
+    st.html(tag("div", tag("p", said, css="card-status", role="status"), table, *([tag("p", more)] if more else []),
+                css="card-content"))
     with st.container(horizontal=True, key="raise_apply"):
-        for place, one in enumerate(best):
+        for place, one in enumerate(outcome.found[:MOST_BUTTONS]):
             is_applied = state.edits == asked.with_found(one)
             st.button(
                 state.say("raise_take_back" if is_applied else "raise_apply", cell=_cell(state, one.name, one.index)),
@@ -132,19 +134,20 @@ def _apply(edits: tuple[Edit, ...]) -> None:
         state.message = ("error", explain_error(state.choices.language, error))
 
 
-def _table(state: State, asked: Quest, best: tuple[Found, ...]) -> Markup:
+def _table(state: State, asked: Quest) -> Markup:
     """A line for each edit: the cell, its value before and after, the change beside the estimate, the lead."""
     names = ("cell", "before", "after", "change", "estimate", "lead")
     heads = tag("tr", *(tag("th", state.say(f"raise_{name}", margin=short(MARGIN)), scope="col") for name in names))
     lines = [
-        tag("tr", tag("td", _cell(state, one.name, one.index)), *(
+        tag("tr", tag("th", _cell(state, one.name, one.index), scope="row"), *(
             tag("td", number(each), css="pairs-ids") for each in (one.before, one.after, one.change, one.estimate)
         ), tag("td", fill(
             state.say("raise_over"), lead=number(one.lead), other=token_chip(state.model, one.runner_up),
         )), css="pairs-next" if state.edits == asked.with_found(one) else "")
-        for one in best
+        for one in asked.outcome.found
     ]
-    return tag("table", heads, *lines, css="pairs raise-found", aria_label=state.say("raise_search"))
+    title = state.say("raise_search")
+    return scrolling(title, tag("table", heads, *lines, css="pairs raise-cells", aria_label=title))
 
 
 def _work(state: State, outcome: Outcome) -> list[Markup]:

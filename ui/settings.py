@@ -9,7 +9,7 @@ from engine.bounds import LARGEST_SEED
 from engine.config import PAIRINGS
 from ui import events, runs, switchboard
 from ui.state import State, current
-from ui.text import listed, percent
+from ui.text import parted, percent
 
 
 def show(state: State) -> None:
@@ -53,7 +53,7 @@ def note(state: State) -> str:
     if card is not None:
         values |= {"steps": card.steps, "copying": percent(state.choices.language, card.figures["copying"])}
         values |= {
-            work: listed(state.choices.language, (
+            work: parted(state.choices.language, (
                 state.say("head_place", layer=layer + 1, head=head) for layer, head in places
             )) for work, places in card.heads.items()
         }

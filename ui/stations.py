@@ -29,4 +29,4 @@ def panel(state: State) -> None:
     target_choice.panel(state)
     # the model may have become a larger one
     word_choice.buttons(state, "station", "choose_station", choices(state),
-                        lambda station: state.say(f"station_{station}"), chosen(state), wrap=True)
+                        lambda station: state.say(f"station_{station}"), chosen(state))

@@ -90,12 +90,11 @@ def _optimizer(state: State) -> None:
 
 def _start(state: State) -> None:
     """The model's own weights, or random ones with the seed that draws them."""
-    key, start = f"start_{state.choices.language}", int(state.control("start"))
-    st.session_state[key] = "random" if start else "own"
-    st.segmented_control(
-        state.say("choose_start"), ("own", "random"), key=key, required=True, width="content",
-        format_func=lambda kind: state.say(f"start_{kind}"),
-        on_change=lambda: current().set_control("start", FIRST_SEED if st.session_state[key] == "random" else 0),
+    start = int(state.control("start"))
+    word_choice.buttons(
+        state, "start", "choose_start", ("own", "random"), lambda kind: state.say(f"start_{kind}"),
+        "random" if start else "own",
+        lambda kind: current().set_control("start", FIRST_SEED if kind == "random" else 0),
     )
     if start:
         field = f"start_seed_{state.choices.language}"

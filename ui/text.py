@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from math import isfinite, isinf, isnan
@@ -34,6 +34,21 @@ SMALLEST_DECIMAL = 0.00005
 SMALLEST_IN_FORMULA = 0.001
 LARGEST_DECIMAL = 1e5
 LISTED_WORDS = 12
+# tensors that the board has under another name → its key, or a sign that is the same in every language
+_ON_THE_BOARD: Mapping[str, str] = MappingProxyType({
+    "raise_logit.against": "title_raise_against", "loss.vocabulary_size": "title_vocabulary_size",
+    "optimizer.adamw.step": "t", "optimizer.epsilon": "ε",
+    **{f"optimizer.{name}": f"slider_{name}" for name in (
+        "learning_rate", "momentum", "beta1", "beta2", "weight_decay", "clip",
+    )},
+    "dropout.p": "slider_p", "dropout.seed": "slider_seed", "why_sqrt.seed": "slider_sqrt_seed",
+    "choosing.temperature": "slider_temperature", "choosing.top_k": "slider_top_k", "choosing.top_p": "slider_top_p",
+    "choosing.seed": "slider_draw_seed",
+})
+# the same of what an optimizer's step has for every parameter, by the end of the name
+_IN_A_STEP: Mapping[str, str] = MappingProxyType({
+    "v_before": "row_step_v_before", "squared": "g²", "v": "v", "v_hat": "v̂",
+})
 _SIGNS = MappingProxyType({" ": "␣", "\n": "↵", "\t": "⇥"})
 
 
@@ -61,6 +76,11 @@ def listed(language: str, words: Iterable[str]) -> str:
     return ("、" if language == "zh" else ", ").join(words)
 
 
+def parted(language: str, phrases: Iterable[str]) -> str:
+    """Phrases in a row that may have commas of their own."""
+    return ("；" if language == "zh" else "; ").join(phrases)
+
+
 def board_labels(language: str) -> dict[str, str]:
     """The labels that the board's scripts use, in one language."""
     return {key: catalogue(language)[key] for key in BOARD_LABELS}
@@ -73,11 +93,23 @@ def preferred_language(locale: str | None) -> str:
 
 def explain_error(language: str, error: GlassboxError) -> str:
     """What went wrong, and what to do, in the reader's words."""
-    details = {
-        name: listed(language, map(str, value[:LISTED_WORDS])) if isinstance(value, tuple) else value
-        for name, value in error.details.items()
-    }
-    return say(language, f"error_{error.code}", **details)
+    return say(language, f"error_{error.code}", **{
+        name: _called(language, str(fact)) if name == "name" else _told(language, fact)
+        for name, fact in error.details.items()
+    })
+
+
+def _told(language: str, fact: object) -> object:
+    if isinstance(fact, tuple):
+        return listed(language, map(str, fact[:LISTED_WORDS]))
+    return short(fact) if isinstance(fact, float) else fact
+
+
+def _called(language: str, tensor: str) -> str:
+    """What the board calls a tensor."""
+    part = tensor.rpartition(".")[2] if tensor.startswith("optimizer.adamw.") else ""
+    key = _ON_THE_BOARD.get(tensor) or _IN_A_STEP.get(part)
+    return tensor if key is None else f"“{catalogue(language).get(key, key)}”"
 
 
 def number(value: float) -> str:

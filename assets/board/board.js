@@ -17,6 +17,7 @@ class Board {
     this.portions = new Portions(this, this.listeners.signal);
     this.words = new Words(this, this.listeners.signal);
     document.addEventListener("keydown", (event) => handlePageKey(this, event), { signal: this.listeners.signal });
+    document.addEventListener("click", (event) => this.strip?.more.onClick(event), { signal: this.listeners.signal });
     attachCellEvents(this, this.root);
     enableDragging(this, this.root);
   }
@@ -213,6 +214,7 @@ class Board {
   }
 
   select(tensor, index, trail) {
+    this.strip.more.turn(false);
     this.local.selection = this.send({ type: "select", tensor, index, trail });
     this.marks.draw(this.selected);
   }

@@ -1,6 +1,51 @@
-// A slider for a control of the lesson, and the pace at which a computation that takes long goes on.
+// Sliders of a lesson, for a cell or for a control, and the pace at which a computation that takes long goes on.
 
+const LOGARITHMIC_STEPS = 100;
 const PAGE_LINKS = '[data-testid="stSidebarNav"] a, [data-testid="stPageLink"] a';
+
+/** One drag of a slider, or one key held on it, is one gesture: one step of undo. */
+function enableGestures(board, slider, onInput) {
+  let gesture = board.newGesture();
+  const start = (event) => event.repeat || (gesture = board.newGesture());
+  slider.addEventListener("pointerdown", start);
+  slider.addEventListener("keydown", start);
+  slider.addEventListener("input", () => onInput(gesture));
+}
+
+/** A labelled slider bound to one cell; on a logarithmic one each step multiplies by the same ratio. */
+function buildSlider(board, item) {
+  const cell = board.addGrid(item.grid, { isShown: false }).cells[0];
+  const perStep = Math.log(item.max / item.min) / LOGARITHMIC_STEPS;
+  const toPosition = item.log ? (value) => Math.log(value / item.min) / perStep : Number;
+  const toValue = item.log ? (position) => item.min * Math.exp(position * perStep) : Number;
+  const label = element("label", "gb-control");
+  const slider = element("input", "gb-slider");
+  const shown = element("output", "gb-control-value");
+  Object.assign(slider, {
+    type: "range",
+    min: item.log ? 0 : item.min,
+    max: item.log ? LOGARITHMIC_STEPS : item.max,
+    step: item.log ? 1 : item.step,
+  });
+  const unit = cell.grid.specification.integer ? 1 : item.step;
+  /** Round numbers. A key moves by one of them at least: at the low end of a logarithmic slider a step is less. */
+  const roundFrom = (value) => {
+    const round = tidy(Math.round(value / unit) * unit);
+    return round === cell.value && !slider.matches(":active") ? round + Math.sign(value - cell.value) * unit : round;
+  };
+  enableGestures(board, slider, (gesture) => {
+    const rounded = roundFrom(toValue(Number(slider.value)));
+    board.edit(cell, tidy(Math.min(item.max, Math.max(item.min, rounded))), gesture, true);
+  });
+  label.append(element("span", "gb-control-label", item.label), slider, shown);
+  board.addControl(() => {
+    const text = formatNumber(cell.value, cell.grid.specification.integer);
+    setText(shown, text);
+    slider.setAttribute("aria-valuetext", text);
+    if (!slider.matches(":active")) slider.value = toPosition(cell.value);
+  });
+  return label;
+}
 
 /** A labelled slider over whole numbers from 0; how far it goes comes with the live data. */
 function buildDial(board, { control, label: words }) {

@@ -1,8 +1,6 @@
-// Changing a number: typing, stepping, dragging, and the bar with the slider.
+// Changing a number: typing, stepping, and the bar with the slider.
 
-const PIXELS_PER_RANGE = 200;
 const SLIDER_STEPS_PER_STEP = 5;
-const DRAG_THRESHOLD_PIXELS = 4;
 const DEFAULT_RANGE = [-2, 2];
 
 /**
@@ -134,52 +132,6 @@ function placeOver(input, td, scroller) {
   input.style.height = `${Math.max(cell.height, 24)}px`;
 }
 
-/** Dragging sideways over an editable cell. Touch is left alone: there a drag scrolls the page. */
-function enableDragging(board, root) {
-  let drag = null;
-  root.addEventListener("pointerdown", (event) => {
-    const cell = cellAt(event.target);
-    if (!cell?.grid.isEditable || event.pointerType === "touch" || event.button !== 0) return;
-    const [low, high] = board.rangeOf(cell);
-    drag = {
-      cell,
-      pointer: event.pointerId,
-      lastX: event.clientX,
-      value: Number.isFinite(cell.value) ? cell.value : 0,
-      perPixel: (high - low) / PIXELS_PER_RANGE,
-      gesture: null,
-    };
-  });
-  root.addEventListener("pointermove", (event) => {
-    if (!drag || event.pointerId !== drag.pointer) return;
-    if (!(event.buttons & 1)) return void (drag = null); // let go outside the board
-    const distance = event.clientX - drag.lastX;
-    if (drag.gesture === null) {
-      if (Math.abs(distance) < DRAG_THRESHOLD_PIXELS) return;
-      drag.gesture = board.newGesture();
-      root.setPointerCapture(drag.pointer);
-      root.classList.add("gb-dragging");
-      board.select(drag.cell.tensor, drag.cell.index, "start");
-    }
-    drag.lastX = event.clientX;
-    drag.value += distance * drag.perPixel * (event.shiftKey ? 0.1 : 1);
-    board.edit(drag.cell, isWhole(drag.cell) ? Math.round(drag.value) : Number(drag.value.toPrecision(4)), drag.gesture);
-  });
-  const stop = (event) => {
-    if (!drag || event.pointerId !== drag.pointer) return;
-    if (drag.gesture !== null) {
-      root.classList.remove("gb-dragging");
-      // The click that ends a drag is part of the drag, not a click on a cell.
-      const swallow = (click) => click.stopPropagation();
-      root.addEventListener("click", swallow, { capture: true, once: true });
-      setTimeout(() => root.removeEventListener("click", swallow, { capture: true }));
-    }
-    drag = null;
-  };
-  root.addEventListener("pointerup", stop);
-  root.addEventListener("pointercancel", stop);
-}
-
 /** The bar that changes the selected cell: slider, field, steps, resets. */
 class EditorBar {
   constructor(board) {
@@ -223,7 +175,7 @@ class EditorBar {
     enableGestures(this.board, this.slider, (gesture) => {
       this.entry.isOpen = false;
       this.entry.refuse("");
-      this.board.edit(this.editor, Number(this.slider.value), gesture);
+      this.board.edit(this.editor, Math.min(Number(this.slider.value), this.highest), gesture);
     });
     this.entry = new NumberEntry(this.board, this.field, {
       cell: () => this.editor,
@@ -287,9 +239,12 @@ class EditorBar {
     setText(this.state, this.describe(editor, value));
     const [low, high] = this.range();
     if (!this.slider.matches(":active")) {
-      Object.assign(this.slider, { min: low, max: high, step: "any" });
-      this.slider.value = Number.isFinite(value) ? value : low;
-      this.slider.step = editor.integer ? 1 : stepOf([low, high]) / SLIDER_STEPS_PER_STEP;
+      const step = editor.integer ? 1 : stepOf([low, high]) / SLIDER_STEPS_PER_STEP;
+      const last = lastStep([low, high], step);
+      this.highest = high;
+      Object.assign(this.slider, { min: low, max: last, step: "any" });
+      this.slider.value = value >= high ? last : Number.isFinite(value) ? value : low;
+      this.slider.step = step;
     }
     setText(this.low, formatBound(low));
     setText(this.high, formatBound(high));

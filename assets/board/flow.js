@@ -228,51 +228,6 @@ function abbreviated(count, leading) {
   return [...range(leading), null, count - 1];
 }
 
-/** One drag of a slider, or one key held on it, is one gesture: one step of undo. */
-function enableGestures(board, slider, onInput) {
-  let gesture = board.newGesture();
-  const start = (event) => event.repeat || (gesture = board.newGesture());
-  slider.addEventListener("pointerdown", start);
-  slider.addEventListener("keydown", start);
-  slider.addEventListener("input", () => onInput(gesture));
-}
-
-const LOGARITHMIC_STEPS = 100;
-
-/** A labelled slider bound to one cell; on a logarithmic one equal ways are equal ratios. */
-function buildSlider(board, item) {
-  const cell = board.addGrid(item.grid, { isShown: false }).cells[0];
-  const toPosition = item.log ? Math.log : Number;
-  const toValue = item.log ? Math.exp : Number;
-  const label = element("label", "gb-control");
-  const slider = element("input", "gb-slider");
-  const shown = element("output", "gb-control-value");
-  Object.assign(slider, {
-    type: "range",
-    min: toPosition(item.min),
-    max: toPosition(item.max),
-    step: item.log ? (toPosition(item.max) - toPosition(item.min)) / LOGARITHMIC_STEPS : item.step,
-  });
-  const unit = cell.grid.specification.integer ? 1 : item.step;
-  /** Round numbers. A key moves by one of them at least: at the low end of a logarithmic slider a step is less. */
-  const roundFrom = (value) => {
-    const round = tidy(Math.round(value / unit) * unit);
-    return round === cell.value && !slider.matches(":active") ? round + Math.sign(value - cell.value) * unit : round;
-  };
-  enableGestures(board, slider, (gesture) => {
-    const rounded = roundFrom(toValue(Number(slider.value)));
-    board.edit(cell, tidy(Math.min(item.max, Math.max(item.min, rounded))), gesture, true);
-  });
-  label.append(element("span", "gb-control-label", item.label), slider, shown);
-  board.addControl(() => {
-    const text = formatNumber(cell.value, cell.grid.specification.integer);
-    setText(shown, text);
-    slider.setAttribute("aria-valuetext", text);
-    if (!slider.matches(":active")) slider.value = toPosition(cell.value);
-  });
-  return label;
-}
-
 /** A switch over all cells of its grids: one side sets a value, the other (null) leaves the model as it is. */
 function buildSwitch(board, item) {
   const cells = [item.grid, ...item.also].flatMap((key) => board.addGrid(key, { isShown: false }).cells);

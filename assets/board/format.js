@@ -111,6 +111,11 @@ function stepOf([low, high], isWhole = false) {
   return tidy(factor * power);
 }
 
+/** Where the last step ends that is needed to reach the high end: beyond it, where the steps do not divide the range. */
+function lastStep([low, high], step) {
+  return tidy(low + Math.ceil(tidy((high - low) / step)) * step);
+}
+
 function stepFactor(event) {
   return event.shiftKey ? 10 : event.altKey ? 0.1 : 1;
 }

@@ -141,7 +141,8 @@ class Grid {
     const number = row * this.columnCount + column;
     const [tensor, index] = this.address(row, column, number);
     const cell = { grid: this, td, row, column, number, tensor, index, reference: referenceOf(tensor, index) };
-    cell.label = this.describe(cell);
+    cell.place = this.placeOf(cell);
+    cell.label = [cell.reference, cell.place].filter(Boolean).join("\n");
     td.dataset.ref = cell.reference;
     td.tabIndex = -1;
     CELL_OF.set(td, cell);
@@ -158,12 +159,11 @@ class Grid {
     return [tensor, index];
   }
 
-  describe({ reference, row, column }) {
+  /** Where a cell stands, in words; "" where neither rows nor columns have any. */
+  placeOf({ row, column }) {
     const { rows, columns, row_axis: rowAxis, column_axis: columnAxis } = this.specification;
-    const places = [];
-    if (rows[row]?.text) places.push([rowAxis, rows[row].text, rows[row].sub].filter(Boolean).join(" "));
-    if (columns?.[column]?.text) places.push([columnAxis, columns[column].text, columns[column].sub].filter(Boolean).join(" "));
-    return places.length ? `${reference}\n${places.join(", ")}` : reference;
+    const said = (axis, header) => (header?.text ? [axis, header.text, header.sub].filter(Boolean).join(" ") : "");
+    return [said(rowAxis, rows[row]), said(columnAxis, columns?.[column])].filter(Boolean).join(", ");
   }
 
   buildLegend() {
@@ -223,6 +223,7 @@ class Grid {
       cell.td.classList.toggle("gb-edited", edited);
       cell.td.classList.toggle("gb-pending", waiting !== undefined);
     }
+    this.showReadout();
   }
 
   drawLegend(mode, scale) {
@@ -265,10 +266,13 @@ class Grid {
     return lines.join("\n");
   }
 
-  showReadout(cell) {
-    if (this.specification.dense && this.readout) {
-      setText(this.readout, `${this.specification.short}[${cell.index.join(", ")}] = ${formatNumber(cell.value)}`);
-    }
+  /** Shades have no room for numbers: that of the cell which was pointed at last stands below them. */
+  showReadout(cell = this.read) {
+    this.read = cell;
+    if (!this.specification.dense || !this.readout || !cell) return;
+    const { place, index, value, column } = cell;
+    const words = place || `${this.specification.short}[${index.join(", ")}]`;
+    setText(this.readout, `${words} = ${formatNumber(value, this.lookOf(column).isInteger)}`);
   }
 
   /** Where a key leads from a cell, or undefined if it is no key of movement. */

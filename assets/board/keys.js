@@ -4,7 +4,7 @@ const TEXT_ENTRY = "input:not([type=range]):not([type=radio]):not([type=checkbox
 const INTERACTIVE = `input, textarea, select, button, summary, dialog, a[href]:not(${WORD}), iframe, [contenteditable=true],
   .gb [tabindex], [role=button], [role=slider], [role=tab], [role=option], [role=combobox], [role=menuitem]`;
 
-/** Undo and redo; steps while presenting; else ← → between lessons. */
+/** Undo and redo; Escape for what is open; steps while presenting; else ← → between lessons. */
 function handlePageKey(board, event) {
   if (!board.live || event.defaultPrevented) return;
   const { target } = event;
@@ -15,6 +15,7 @@ function handlePageKey(board, event) {
     if (!board.hides("undo")) board.send({ type: key === "y" || event.shiftKey ? "redo" : "undo" });
     return;
   }
+  if (key === "escape" && board.strip?.more.onEscape(event)) return void event.preventDefault();
   if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
   if (board.presentation.isOn) {
     if (board.presentation.onKey(event)) event.preventDefault();

@@ -6,7 +6,7 @@ const STEPS = `.st-key-prose [data-testid="stVerticalBlock"]:not(:has([data-test
   .stElementContainer:has(> [data-testid="stFullScreenFrame"] [data-testid="stPlotlyChart"])`;
 const SHOWN = "data-glassbox-shown";
 // what has a use of its own for Escape
-const ESCAPABLE = `${TEXT_ENTRY}, form, dialog, .gb-menu, .gb-dock, .gb-table, [role=combobox], [role=option]`;
+const ESCAPABLE = `${TEXT_ENTRY}, form, dialog, .gb-dock, .gb-table, [role=combobox], [role=option]`;
 
 /** The style sheet hides what is not marked as shown, so that nothing flashes up before its turn. */
 class Presentation {

@@ -12,29 +12,17 @@ class Strip {
     this.labels = labels;
     this.states = new Map();
     this.root = element("div", "gb gb-strip");
-    this.rest = element("div", "gb-strip-rest");
-    this.rest.id = "gb-strip-rest";
+    this.more = new More(this.root, labels.more);
     this.hosts = {};
     for (const name of ["sentence", "prediction"]) this.root.append(this.addHost(name));
-    this.root.append(this.addHost("steps"), this.buildMoreButton(), this.rest);
-    for (const name of ["history", "changed", "view", "place", "snapshots", "class", "lessons"]) this.rest.append(this.addHost(name));
+    this.root.append(this.addHost("steps"), this.more.button, this.more.rest);
+    for (const name of ["history", "changed", "view", "place", "snapshots", "class", "lessons"]) this.more.rest.append(this.addHost(name));
     this.handingOut = new HandingOut(board, labels);
     this.root.append(this.handingOut.root);
   }
 
   addHost(name) {
     return (this.hosts[name] = element("div", `gb-strip-part gb-strip-${name}`));
-  }
-
-  /** On a phone the rest of the strip waits behind this button. */
-  buildMoreButton() {
-    const more = button("gb-button gb-strip-more", "⋯", () => {
-      const isOpen = this.root.classList.toggle("gb-open");
-      more.setAttribute("aria-expanded", String(isOpen));
-    }, this.labels.more);
-    more.setAttribute("aria-expanded", "false");
-    more.setAttribute("aria-controls", this.rest.id);
-    return more;
   }
 
   draw(strip, mode) {
@@ -260,7 +248,9 @@ class Strip {
     }
     form.append(element("small", "gb-hint", labels.snapshots_hint));
     menu.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") menu.open = false;
+      if (event.key !== "Escape" || !menu.open) return;
+      menu.open = false;
+      event.preventDefault();
     });
     menu.append(element("summary", "gb-button gb-quiet", labels.snapshots), form);
     return [menu];

@@ -41,7 +41,9 @@ def assert_readable(reader: Reader, name: str, looks: Looks) -> None:
         assert sideways(reader) == []
         screenshot(reader, f"{name}-{scheme}-{width}", width)
         # colours on their way from one theme to the other are no colours of the design
-        reader.page.wait_for_function("document.getAnimations().every((each) => each.playState !== 'running')")
+        # what follows a scroll position never ends
+        reader.page.wait_for_function("""() => document.getAnimations()
+          .every((each) => each.timeline !== document.timeline || each.playState !== "running")""")
         assert faint_texts(reader) == []
 
 

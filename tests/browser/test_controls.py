@@ -88,6 +88,14 @@ def test_slider_of_the_factor(reader: Reader) -> None:
     reader.wait_for_number("scaled.factor[]", 0.1)
     assert reader.number("scaled.without_norm.probabilities[0,90]") < before["scaled.without_norm.probabilities[0,90]"]
 
+    # the slider of the selected cell too, though its steps do not divide the range
+    reader.select("scaled.factor[]")
+    editor = reader.page.locator(".gb-editor .gb-slider")
+    editor.focus()
+    reader.press("End")
+    reader.wait_for_number("scaled.factor[]", 50.0)
+    assert editor.evaluate("(node) => node.value === node.max")
+
 
 def test_charts(reader: Reader) -> None:
     """Bars follow the edits; the labels are the board's."""

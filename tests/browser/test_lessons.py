@@ -18,6 +18,7 @@ from tests.browser.support import (
     label,
     lesson_title,
 )
+from ui import glosses
 
 # What the article prints, as the cells of each lesson show it: the tensor, the cells' common index,
 # and the numbers along the last axis.
@@ -175,10 +176,16 @@ def test_other_lesson(visit: Visit, lesson: str, language: str) -> None:
     reader.open(lesson, lang=language, preset="today")
     expect(reader.page.locator("h1")).to_have_text(lesson_title(lesson, language), use_inner_text=True)
     wait_for_parts(reader)
-    assert reader.tokens == ["今 1024", "天 2048", "天 2048", "气 3072", "真 4096"]
+    # with their meaning, where it is not the reader's language
+    meanings = glosses.read("today", language)
+    assert reader.tokens == [
+        " ".join(filter(None, [word, token, meanings.get(word)]))
+        for word, token in (("今", "1024"), ("天", "2048"), ("天", "2048"), ("气", "3072"), ("真", "4096"))
+    ]
     prediction = reader.in_strip(".gb-prediction").inner_text()
     # where a token is chosen, the strip says that its percentage is before the filters
-    assert re.fullmatch(rf"{label('next_token', language)} 好 \d+\.\d{{4}} \(85\.00\s?%(?:[,，] ?.+)?\)", prediction)
+    start = rf"{label('next_token', language)} 好 (?:good )?"
+    assert re.fullmatch(start + r"\d+\.\d{4} \(85\.00\s?%(?:[,，] ?.+)?\)", prediction)
     printed = TODAY.get(lesson, {})
     assert shown_numbers(reader, printed) == printed
     assert_readable(reader, f"{lesson}-{language}", LOOKS[language])

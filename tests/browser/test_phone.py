@@ -141,6 +141,17 @@ def test_strip_and_navigation(phone: Reader) -> None:
     for part in (".gb-modes", ".gb-strip-history button", "select", ".gb-menu summary", ".gb-strip-lessons button"):
         expect(phone.in_strip(part).first).to_be_visible()
         assert box(phone, f".gb-strip {part}")["right"] <= 390
+    phone.press("Escape")
+    expect(more).to_have_attribute("aria-expanded", "false")
+    expect(more).to_be_focused()
+    more.tap()
+    phone.focus(f"{ATTENTION}.scores[0,0,2,1]")
+    phone.press("e")
+    expect(more).to_have_attribute("aria-expanded", "false")
+    more.tap()
+    phone.page.locator(".gb-dock > .gb-close").tap()
+    expect(more).to_have_attribute("aria-expanded", "false")
+    more.tap()
     phone.in_strip(".gb-mode").nth(1).tap()
     phone.wait_for_address(has="mode=delta")
     phone.in_strip(".gb-menu summary").tap()

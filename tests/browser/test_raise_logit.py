@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from engine import presets
 from engine.search import smallest_edit
-from tests.browser.support import Reader
+from tests.browser.support import Reader, label
 
 OWN_ROW = "lm_head.weight[91,3]"
 
@@ -21,6 +21,17 @@ def test_the_smallest_edit_is_found_applied_and_undone(reader: Reader) -> None:
     assert reader.page.get_by_role("button", name="Find the smallest edit for mats · 90").is_disabled()
     reader.page.get_by_role("button", name="Find the smallest edit for chairs · 91").click()
     apply = reader.page.get_by_role("button", name="Apply: lm_head.weight[chairs, c3]", exact=True)
+    # on a phone the table of what was found has a window of its own, which fades where it goes on
+    size = reader.page.viewport_size
+    assert size is not None
+    reader.page.set_viewport_size({"width": 390, "height": 844})
+    window = reader.page.get_by_role("region", name=label("raise_search", "en"), exact=True)
+    window.focus()
+    assert window.evaluate("(node) => node.scrollWidth > node.clientWidth")
+    expect(window).to_have_css("mask-size", "100% 100%")
+    window.evaluate("(node) => node.scrollTo(9999, 0)")
+    expect(window).to_have_css("mask-size", "calc(100% + 36px) 100%")
+    reader.page.set_viewport_size(size)
     apply.click()
     reader.wait_for_number(OWN_ROW, best.after)
     reader.wait_for_edits({OWN_ROW: best.after})

@@ -30,6 +30,8 @@ def test_parts_are_left_out_by_click_and_key_and_put_back(reader: Reader) -> Non
     masked = offer(reader, "what on (2) reads of sit (1) in layer 1, head 1", "mask")
     masked.click()
     reader.wait_for_number(WEIGHT, 0.0)
+    readout = reader.cell(WEIGHT).locator("xpath=ancestor::figure").locator(".gb-readout")
+    expect(readout).to_have_text("query on 2, key sit 1 = 0.0000", use_inner_text=True)
     # the others grow: they still sum to 1
     kept = [reader.number(f"layers.0.attention.weights[0,1,2,{key}]") for key in (0, 2)]
     assert sum(kept) == pytest.approx(1.0)

@@ -104,7 +104,7 @@ def test_thirty_two_tokens(reader: Reader) -> None:
     cell.hover()
     figure = cell.locator("xpath=ancestor::figure")
     readout = figure.locator(".gb-readout").inner_text()
-    assert readout.startswith("weights[0, 0, 31, 5] = ")
+    assert readout.startswith("query mats 31, key sit 5 = ")
     assert float(readout.partition(" = ")[2]) == pytest.approx(weights[f"{DENSE}[0,0,31,5]"], abs=0.000051)
     window = figure.locator(".gb-scroller").evaluate("(node) => [node.clientHeight, node.clientWidth, innerWidth]")
     assert window[0] < 700

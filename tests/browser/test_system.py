@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Visit
-from tests.browser.support import Reader
+from tests.browser.support import Reader, label
 
 LOSS, TEXT, LAST = "loss[]", "system.text[0,3]", "layers.1.output[0,2,3]"
 CHANGE = "optimizer.sgd.lm_head.weight.change[90,3]"
@@ -32,6 +32,12 @@ def test_both_sides_stand_around_the_model_and_lead_into_their_lessons(reader: R
     reader.press("Home")
     reader.wait_for_number(TEXT, 90.0)
     assert reader.text(TEXT) != "#175"
+    # equal ratios lead to the very end
+    top_k = reader.page.get_by_role("slider", name=label("slider_top_k", "en"))
+    top_k.focus()
+    reader.press("End")
+    expect(top_k).to_have_attribute("aria-valuetext", "256")
+    assert top_k.evaluate("(node) => node.value === node.max")
     way = reader.page.get_by_role("button", name="Backward: length of the gradient", exact=True)
     way.focus()
     reader.press("Enter")

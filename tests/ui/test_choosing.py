@@ -12,7 +12,7 @@ from tests.ui.support import alive, edit, framed, is_chinese, page, reader, send
 from ui.address import address, open_address
 from ui.explanation import explanation
 from ui.state import Choices, State
-from ui.text import LANGUAGES
+from ui.text import LANGUAGES, say
 
 LESSON = "choosing"
 STEPS = ("order", "ranked", "tempered", "kept_k", "shares", "mass_before", "kept_p", "probabilities", "running_sum",
@@ -137,7 +137,9 @@ def test_a_setting_that_cannot_be_is_refused_in_words(language: str, name: str, 
     assert state.edits == ()
     assert state.message is not None
     assert state.message[0] == "error"
-    assert f"choosing.{name}" in state.message[1]
+    # by its label on the board
+    key = {"seed": "slider_draw_seed"}.get(name, f"slider_{name}")
+    assert f"“{say(language, key)}”" in state.message[1]
     assert is_chinese(state.message[1]) == (language == "zh")
 
 
@@ -157,7 +159,7 @@ def test_a_link_with_a_setting_that_cannot_be_is_broken() -> None:
     opened = open_address(query, None)
     assert opened.edits == ()
     assert opened.message is not None
-    assert "choosing.temperature must be between 0 and 1000" in opened.message[1]
+    assert "“temperature T” must be between 0 and 1000, not −1." in opened.message[1]
 
 
 def test_infinities_of_tokens_that_are_cut_are_no_fault() -> None:

@@ -139,12 +139,13 @@ def again(app: AppTest) -> AppTest:
 
 
 @pytest.mark.parametrize(("query", "said"), [
-    ({}, "52 characters, 12 tokens."),
+    ({}, "Characters: 52. Tokens: 12."),
     ({}, "Windows: 3, each of T + 1 = 4 tokens; batches: 2. Tokens left over at the end: 2."),
     ({}, "Batch 1 of 2: inputs and targets are [B, T] = [2, 3] each."),
     ({"batch": "1"}, "Batch 2 of 2: inputs and targets are [B, T] = [1, 3] each."),
-    ({"batch": "99"}, "Batch 2 of 2"), ({"block": "12"}, "The text has 12 tokens, and one window needs T + 1 = 13."),
-    ({"dataset": "Cats dance"}, "dance"), ({"dataset": "1 " * 40, "block_stride": "1"}, "Drawn are the first 12."),
+    ({"batch": "99"}, "Batch 2 of 2"), ({"block": "12"}, "Tokens in the text: 12; one window needs T + 1 = 13."),
+    ({"dataset": "Cats dance"}, "dance"), ({"dataset": "Cats"}, "Characters: 4. Tokens: 1."),
+    ({"dataset": "1 " * 40, "block_stride": "1"}, "Drawn are the first 12."),
     ({"lang": "zh"}, "窗口 3 个，每个 T + 1 = 4 个 token；一共 2 批。末尾剩下 2 个 token 用不上。"),
 ])
 def test_the_cards_say_how_it_stands(query: dict[str, str], said: str) -> None:
@@ -195,6 +196,23 @@ def test_a_text_that_is_too_long_stays_to_be_shortened() -> None:
     app.text_area(key="dataset_en_cats").set_value("Cats sit on mats").run()
     assert "At most 600 characters; this" not in words_of(app)
     assert dataset.text(state_of(app)) == "Cats sit on mats"
+
+
+def test_of_two_texts_that_cannot_be_read_the_one_in_the_field_counts() -> None:
+    app = page()
+    for typed, said, unsaid in (
+        ("Cats dance", "“dance”", "At most 600 characters;"), ("Cats " * 192, "At most 600 characters;", "“dance”"),
+    ):
+        app.text_area(key="dataset_en_cats").set_value(typed).run()
+        again(app)
+        words = words_of(app)
+        assert said in words
+        assert unsaid not in words
+        assert "Until it is shorter" not in words
+    app.text_area(key="dataset_en_cats").set_value("Cats sit on mats").run()
+    again(app)
+    app.text_area(key="dataset_en_cats").set_value("Cats " * 192).run()
+    assert "Until it is shorter" in words_of(app)
 
 
 def test_a_row_goes_onto_the_board() -> None:

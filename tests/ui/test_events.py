@@ -292,11 +292,11 @@ def test_edits_are_bounded(language: str) -> None:
 
 
 REFUSED = [
-    (WQ, [0, 1], nan, "nan"), (WQ, [0, 1], inf, "inf"), (WQ, [0, 1], -inf, "inf"),
-    (WQ, [0, 1], "-inf", "inf"),
-    (WQ, [0, 1], 10**400, "inf"), (WQ, [0, 1], True, "True"), (WQ, [0, 1], "1,5", "1,5"),
-    (WQ, [0, 1], None, "None"), (WQ, [0, 1], [1.0], "[1.0]"), (MASKED, [0, 0, 0, 0], inf, "inf"),
-    (MASKED, [0, 0, 0, 0], nan, "nan"), (WQ, [4, 0], 1.0, WQ), (WQ, [0, -5], 1.0, WQ),
+    (WQ, [0, 1], nan, "NaN"), (WQ, [0, 1], inf, "∞"), (WQ, [0, 1], -inf, "∞"),
+    (WQ, [0, 1], "-inf", "∞"),
+    (WQ, [0, 1], 10**400, "∞"), (WQ, [0, 1], True, "True"), (WQ, [0, 1], "1,5", "1,5"),
+    (WQ, [0, 1], None, "None"), (WQ, [0, 1], [1.0], "[1.0]"), (MASKED, [0, 0, 0, 0], inf, "∞"),
+    (MASKED, [0, 0, 0, 0], nan, "NaN"), (WQ, [4, 0], 1.0, WQ), (WQ, [0, -5], 1.0, WQ),
     (WQ, [0, 0, 0], 1.0, WQ),
     ("logits", [0, 0, 256], 1.0, "logits"), ("no.such.tensor", [0], 1.0, "no.such.tensor"),
     ("layers.2.attention.Wq", [0, 0], 1.0, "layers.2.attention.Wq"), ("input_ids", [0, 0], 5.0, "oken"),

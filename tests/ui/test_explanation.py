@@ -453,6 +453,7 @@ def test_words_with_places_have_them_filled_in() -> None:
             for key, words in catalogue(language).items() if key.startswith(("explain_", "gradient_w"))
         }
         assert {key: names for key, names in places.items() if names} == {
+            **{f"explain_ids_target{end}": {"token"} for end in ("", "_chosen", "_behind")},
             "explain_lookup": {"id"}, "explain_rows": {"row"}, "explain_rows_position": {"row"},
             "explain_override_carried": {"text"}, "explain_leader": {"count"}, "explain_rank": {"above", "count"},
             "explain_soft_cap": {"cap"}, "explain_omitted": {"shown", "rest"},

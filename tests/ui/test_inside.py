@@ -23,7 +23,7 @@ from tests.ui.support import (
     strictly,
 )
 from tests.ui.test_explanation import check, python, sample
-from ui import applicability, inside_rows, runs, text
+from ui import applicability, charts, inside_rows, runs, text
 from ui.explanation import explanation
 from ui.frame import Frame
 from ui.state import State
@@ -239,6 +239,15 @@ def test_the_chart_of_the_parts_is_the_table() -> None:
         for column, series in enumerate(chart("wrote", state)["data"]):
             assert series["x"] == numbers[:, column].tolist()
             assert series["y"] == labels
+
+
+@pytest.mark.parametrize("preset", ["cats", "little_world"])
+def test_numbers_beside_bars_have_room(preset: str) -> None:
+    """A negative bar's number stands on the side of the words, which make way for it; a positive one in the margin."""
+    drawn = chart("wrote", reader("wrote", preset=preset))
+    assert min(size for series in drawn["data"] for size in series["x"]) < 0
+    assert drawn["layout"]["yaxis"]["ticklabelstandoff"] == drawn["layout"]["margin"]["r"] == charts.NUMBER_WIDTH
+    assert charts.room_for_numbers([0.0, 1.0, None])["yaxis"]["ticklabelstandoff"] == 0
 
 
 def test_an_edit_of_the_stream_has_a_bar_of_its_own() -> None:

@@ -160,6 +160,18 @@ def test_the_target_decides_the_last_position_alone() -> None:
     assert state.target == -1, "only where predictions are compared"
 
 
+@pytest.mark.parametrize("lesson", ["loss", "data"])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_target_is_told_from_an_id_that_is_looked_up(language: str, lesson: str) -> None:
+    """The sentence itself gives all targets but the last, which is chosen, or comes from the text that goes on."""
+    state = reader(lesson, language=language)
+    last = "behind" if lesson == "data" else "chosen"
+    for position, key, token in ((0, "ids_target", "sit"), (1, "ids_target", "on"), (2, f"ids_target_{last}", "mats")):
+        said = explanation(state, "targets", (0, position))["words"]
+        assert said == say(language, f"explain_{key}", token=token)
+    assert explanation(state, "input_ids", (0, 0))["words"] == say(language, "explain_ids")
+
+
 @EVERY_PRESET
 def test_what_the_target_is_chosen_from(preset: str) -> None:
     state = reader("loss", preset=preset)
@@ -273,7 +285,7 @@ def test_a_gradient_is_called_after_its_tensor() -> None:
 def test_consumers_are_named_and_what_came_by_way_of_each() -> None:
     state = reader("backward")
     one = explanation(state, f"gradient.{Q}", (0, 0, 2, 1))
-    assert "L1·q_rotated goes into L1·dot and nowhere else" in one["words"]
+    assert "comes back to L1·q_rotated by way of L1·dot alone" in one["words"]
     assert [fact["label"] for fact in one["facts"][:2]] == ["L1·q_rotated[h0, on, d1]", say("en", "check_recorded")]
     name, index = "gradient.layers.0.residual1", (0, 2, 1)
     many = explanation(state, name, index)

@@ -149,6 +149,20 @@ def test_settings_out_of_bounds_are_refused_in_words(tensor: str, value: float) 
     assert state.message[0] == "error"
 
 
+@pytest.mark.parametrize("name", ["v_before", "squared", "v", "v_hat"])
+@pytest.mark.parametrize(("language", "said"), [("en", "must be 0 or more, not −1."), ("zh", "不能小于 0，−1 不行。")])
+def test_a_mean_of_squares_is_not_negative(name: str, language: str, said: str) -> None:
+    state = reader(LESSON, language=language)
+    edit(state, f"optimizer.adamw.lm_head.weight.{name}", (90, 1), -1.0)
+    assert state.edits == ()
+    assert state.message is not None
+    assert said in state.message[1]
+    assert "optimizer" not in state.message[1]
+    edit(state, f"optimizer.adamw.lm_head.weight.{name}", (90, 1), 0.25)
+    assert len(state.edits) == 1
+    assert alive(LESSON, state)["message"] is None
+
+
 def test_what_is_remembered_can_be_typed_in() -> None:
     """m = 0.9 · 0.5 + 0.1 · g and t = 3, by hand."""
     state = reader(LESSON)

@@ -30,7 +30,7 @@ from ui import naming, pairs, patch_cards, patch_charts, patching
 from ui.address import address, open_address
 from ui.patch_charts import MIDDLE, SCALES, Shades, luminance
 from ui.state import State
-from ui.text import LANGUAGES, explain_error
+from ui.text import LANGUAGES, explain_error, number
 
 LESSON = pairs.LESSON
 # mats − chairs in *Cats sit on* and in *Cats on on*
@@ -114,7 +114,7 @@ def test_other_lengths_are_explained_by_their_positions() -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [
-    ("carried", "everything"), ("carried", ""), ("carried_layer", "-1"), ("carried_position", "x"),
+    ("carried", "everything"), ("carried", ""), ("carried_layer", "-2"), ("carried_position", "x"),
     ("other", "x" * 601),
 ])
 def test_a_link_with_a_control_that_cannot_be_is_broken(name: str, value: str) -> None:
@@ -127,7 +127,7 @@ def test_the_place_stays_inside() -> None:
     assert patching.chosen(state, now) == (1, 1), "after layer 1, where the sentences differ"
     state.set_control("carried_layer", 99)
     state.set_control("carried_position", 77)
-    assert patching.chosen(state, now) == (2, 1)
+    assert patching.chosen(state, now) == (2, 2), "behind the last layer only the last position is read"
     state.set_control("carried_layer", 0)
     state.set_control("carried", "mlp")
     assert patching.chosen(state, patching.setting(state)) == (1, 1)
@@ -240,6 +240,19 @@ def test_cells_say_both_numbers() -> None:
     assert at[0, 1][0] == f"<b>1.0000</b><br>{THERE}"
     assert at[2, 0][0] == f"<b>0.0000</b><br>{HERE}"
     assert at[0, 1][1] == f"before Layer 1 · 1: sit<br>difference {THERE}<br>share 1.0000"
+
+
+def test_a_cell_is_wide_enough_for_its_second_number() -> None:
+    state = on_patch(preset="little_world")
+    now = patching.setting(state)
+    effects = dict(patching.effects(now))
+    assert max(map(abs, effects.values())) > 10
+    points = patch_charts.grid(state, now, effects, (0, 0))["data"][1]
+    seconds = [text.partition("<br>")[2] for text in points["text"]]
+    assert max(map(len, seconds)) <= len("−9.9999")
+    for second, told, effect in zip(seconds, points["customdata"], effects.values(), strict=True):
+        assert float(second.replace("−", "-")) == pytest.approx(effect, abs=0.005)
+        assert number(effect) in told, "all digits where it is pointed at"
 
 
 def test_without_a_way_there_is_no_share() -> None:
@@ -379,6 +392,42 @@ def test_what_came_from_the_other_sentence_is_taken_back_by_a_swap(monkeypatch: 
     assert (state.edits, state.choices.text) == ((third,), "Cats on on")
     send(state, "undo")
     assert len(state.edits) == 3
+
+
+@pytest.mark.parametrize(("preset", "kind", "place"), [
+    ("today", "stream", (0, 1)), ("today", "attention", (1, 4)), ("cats", "stream", (1, 1)), ("cats", "mlp", (1, 1)),
+])
+def test_the_first_place_is_one_where_there_is_something_to_see(
+    preset: str, kind: str, place: tuple[int, int],
+) -> None:
+    state = on_patch(preset=preset)
+    state.set_control("carried", kind)
+    now = patching.setting(state)
+    assert patching.chosen(state, now) == place
+    assert now.share(patching.effect(now, place)) not in (None, 0.0)
+
+
+@pytest.mark.parametrize(("language", "said"), [
+    ("en", "carried over from Cats on on , not from the other sentence as it is now: 2."), ("zh", "2 处"),
+])
+def test_what_is_carried_from_another_sentence_is_said_and_taken_back(language: str, said: str) -> None:
+    app = page(lang=language)
+    state = state_of(app)
+    own = Edit("layers.0.mlp.W_up", (0, 0), 0.9)
+    carried = [Edit("layers.0.output", (0, position), Carried((12, 78, 78))) for position in (1, 2)]
+    state.commit((own, *carried))
+    app.run()
+    again(app)
+    assert f"patch_elsewhere_{language}" not in {button.key for button in app.button}
+    app.text_input(key=f"other_{language}_cats").set_value("chairs sit on").run()
+    again(app)
+    assert said in re.sub(r"\s+", " ", words_of(app))
+    app.button(key=f"patch_elsewhere_{language}").click().run()
+    again(app)
+    assert state.edits == (own,)
+    assert f"patch_elsewhere_{language}" not in {button.key for button in app.button}
+    send(state, "undo")
+    assert state.edits == (own, *carried)
 
 
 def test_what_is_carried_and_where_is_chosen() -> None:

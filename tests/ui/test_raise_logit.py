@@ -13,11 +13,11 @@ from streamlit.testing.v1 import AppTest
 from engine import Edit, presets, run
 from engine.search import MARGIN
 from tests.ui.support import ARCHITECTURES, EVERY_PRESET, alive, edit, framed, opened, reader, send, state_of
-from ui import raise_cards
+from ui import naming, raise_cards
 from ui.address import address, open_address
 from ui.quests import Quest
 from ui.state import MOST_STEPS, State
-from ui.text import LANGUAGES
+from ui.text import LANGUAGES, say
 
 LESSON = "raise_logit"
 MATS, CHAIRS = 90, 91
@@ -168,6 +168,22 @@ def test_find_apply_and_take_back() -> None:
     press(app, "raise_apply_1_en")
     assert state_of(app).edits == ()
     assert len(state_of(app).history) == 4 < MOST_STEPS
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_parameter_is_accounted_for(language: str) -> None:
+    """A line of the table, or a name among those that were tried in vain or have no slope."""
+    app = on_the_page(lang=language)
+    press(app, f"raise_find_1_{language}")
+    state, said = state_of(app), texts(app)
+    outcome = raise_cards.quest(state, CHAIRS).outcome
+    assert len(outcome.found) > raise_cards.MOST_BUTTONS
+    named = [one.name for one in outcome.found] + [*outcome.failed, *outcome.flat]
+    assert sorted(named) == sorted(state.model.parameters)
+    for one in outcome.found:
+        assert f"{naming.cell_title(state.model, state.ids, state.trace[one.name], one.name, one.index)} " in said
+    assert all(naming.long_name(name) in said for name in named)
+    assert say(language, "raise_buttons", count=raise_cards.MOST_BUTTONS) in said
 
 
 def test_an_edit_of_one_s_own_asks_for_another_search() -> None:

@@ -74,6 +74,25 @@ def test_every_word_of_the_little_world_has_its_meaning_in_chinese() -> None:
     assert repeated == []
 
 
+def test_every_word_of_the_second_article_has_its_meaning_in_english() -> None:
+    tokenizer = presets.load("today").tokenizer
+    assert tokenizer is not None
+    meanings = glosses.read("today", "en")
+    assert set(meanings) == set(tokenizer.words.values())
+    assert not any(map(is_chinese, meanings.values()))
+    state = reader("scores", preset="today", language="en")
+    chips = alive("scores", state)["strip"]["tokens"]
+    assert [chip["gloss"] for chip in chips] == [meanings[word] for word in "今天天气真"]
+    assert not glosses.read("today", "zh")
+
+
+def test_heads_are_set_apart_and_measured_on_something() -> None:
+    """A place of a head has a comma of its own in English; and no head looks there always."""
+    assert "layer 2, head 0; layer 2, head 1" in settings.note(reader("scores", preset="copy_machine"))
+    assert "in chants, to the word before: layer 1, head 3" in settings.note(reader("scores", preset="little_world"))
+    assert "在念谣里，看前一个词的" in settings.note(reader("scores", preset="little_world", language="zh"))
+
+
 @pytest.mark.parametrize(("preset", "language", "glossed"), [
     ("little_world", "zh", True), ("little_world", "en", False), ("cats", "zh", False), ("copy_machine", "zh", False),
 ])

@@ -380,6 +380,8 @@ def test_buttons_step_run_stop_and_go_back(language: str) -> None:
     press(app, "training_first")
     assert (courses.trained(state), courses.step(state)) == (0, 0)
     assert state.say("training_edits") not in words_of(app)
+    # on a phone the buttons go on in a second line
+    assert all(app.segmented_control(key=f"{key}_{language}").proto.wrap for key in ("optimizer", "start"))
     app.segmented_control(key=f"optimizer_{language}").set_value("sgd").run()
     app.segmented_control(key=f"start_{language}").set_value("random").run()
     assert (state.control("optimizer"), state.control("start")) == ("sgd", 1)
