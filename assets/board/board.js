@@ -67,7 +67,10 @@ class Board {
     this.dock = element("div", "gb-dock");
     this.dock.append(this.offers.root, this.explanation.root, this.editorBar.root, button("gb-close", "×", () => this.unselect(), this.labels.close));
     this.dock.addEventListener("keydown", (event) => event.key === "Escape" && this.unselect());
-    this.root.replaceChildren(...frame.layout.map((section) => buildSection(this, section)), this.buildHelp(), this.dock);
+    const sections = frame.layout.map((section) => buildSection(this, section));
+    // a glossary has no numbers to be helped with
+    const help = frame.layout.some(({ items }) => items.some(({ type }) => type === "glossary")) ? [] : [this.buildHelp()];
+    this.root.replaceChildren(...sections, ...help, this.dock);
     this.cells = this.grids.filter((grid) => grid.isShown).flatMap((grid) => grid.cells);
     this.cellsByReference = new Map(this.cells.map((cell) => [cell.reference, cell]));
     this.marks = new Marks(frame, this.cells);

@@ -8,7 +8,7 @@ function buildSection(board, { title, note, items }) {
   const section = element("section", "gb-section");
   if (title) section.append(element("h3", "gb-section-title", title));
   if (note) section.append(element("p", "gb-note", note));
-  const row = element("div", "gb-items");
+  const row = element("div", `gb-items ${holdings(items)}`.trim());
   let joining = [];
   for (const item of items) {
     if (item.type === "op") {
@@ -25,6 +25,18 @@ function buildSection(board, { title, note, items }) {
   row.append(...joining);
   section.append(row);
   return section;
+}
+
+/** What a row holds that its look depends on, as classes: `:has` would be asked again at every edit. */
+function holdings(items) {
+  const steps = items.filter(({ type }) => type !== "op");
+  const beside = ["flow", "slider"].filter((type) =>
+    steps.some((step, place) => step.type === type && steps[place + 1]?.type === type && !steps[place + 1].starts_row));
+  return [
+    ...beside.map((type) => `gb-beside-${type}`),
+    ...(steps.some(({ type }) => type === "verdict") ? ["gb-holds-verdict"] : []),
+    ...(steps.some((step) => step.starts_row) ? ["gb-holds-rows"] : []),
+  ].join(" ");
 }
 
 function buildItem(board, item) {
