@@ -72,10 +72,14 @@ def check(python: Path, arguments: list[str]) -> int:
     return next((code for code in (run(python, *step) for step in steps) if code), 0)
 
 
+def known_browser() -> str | None:
+    """The browser that is named, or the first that is there."""
+    return os.environ.get("GLASSBOX_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
 def find_browser(python: Path) -> str:
     """The path of a Chromium; where there is none, install one."""
-    named = os.environ.get("GLASSBOX_BROWSER")
-    found = named or next((path for path in map(shutil.which, BROWSERS) if path), None)
+    found = known_browser()
     if found:
         return found
     print("No Chromium found; installing one …", flush=True)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -21,7 +19,7 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, T
 
 from engine.edits import Given
 from formats import edits as edit_links
-from glassbox import BROWSERS
+from glassbox import known_browser
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build"
@@ -119,13 +117,10 @@ def running_server(name: str) -> Iterator[Server]:
 
 def browser_path() -> str | None:
     """The executable to start; None stands for the browser that Playwright brings along."""
-    named = os.environ.get("GLASSBOX_BROWSER")
-    if named == "playwright":
-        return None
-    found = named or next(filter(None, map(shutil.which, BROWSERS)), None)
+    found = known_browser()
     if found is None:
         raise RuntimeError("No Chromium: install one, or name one in GLASSBOX_BROWSER (a path, or 'playwright').")
-    return found
+    return None if found == "playwright" else found
 
 
 # ---- the page

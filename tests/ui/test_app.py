@@ -6,7 +6,7 @@ import pytest
 
 from engine import Edit
 from formats import edits as edit_links
-from tests.ui.support import ROOT, edit, opened, reader, state_of, taking_turns
+from tests.ui.support import edit, on_page, opened, reader, state_of, taking_turns
 from ui.lesson import unless_left
 from ui.navigation import LESSONS
 from ui.prose import read
@@ -15,19 +15,13 @@ from ui.text import LANGUAGES, say
 WQ = "layers.0.attention.Wq"
 
 
-def page_of(lesson: str) -> str:
-    (path,) = (ROOT / "pages").glob(f"[0-9][0-9]_{lesson}.py")
-    return f"pages/{path.name}"
-
-
 @pytest.mark.parametrize(("language", "preset"), [
     (language, preset) for number, language in enumerate(LANGUAGES) for preset in taking_turns(number)
 ])
 def test_every_page_runs(language: str, preset: str) -> None:
     app = opened(lang=language, preset=preset)
     for lesson in LESSONS:
-        app.switch_page(page_of(lesson)).run()
-        assert not app.exception, [error.message for error in app.exception]
+        on_page(app, lesson)
         assert [title.value for title in app.title] == [read(lesson, language).title]
         assert app.sidebar.selectbox[0].label == say(language, "preset")
     assert state_of(app).choices.preset == preset
@@ -60,8 +54,7 @@ def test_an_edit_survives_every_page() -> None:
     app = opened(lang="en")
     edit(state_of(app), WQ, (0, 1), 3.5)
     for lesson in (*LESSONS, "overview"):
-        app.switch_page(page_of(lesson)).run()
-        assert not app.exception
+        on_page(app, lesson)
     assert state_of(app).trace[WQ].data[0, 1] == 3.5
 
 
@@ -94,7 +87,7 @@ def test_two_sessions_are_apart() -> None:
 
 def test_the_switchboard_and_its_notice_on_every_page() -> None:
     app = opened(lang="en")
-    app.switch_page(page_of("switchboard")).run()
+    on_page(app, "switchboard")
     assert not app.dataframe
     app.segmented_control(key="arch_norm_en").set_value("layernorm").run()
     assert not app.exception
@@ -105,14 +98,14 @@ def test_the_switchboard_and_its_notice_on_every_page() -> None:
     app.button(key="combination_nanochat").click().run()
     assert dict(state_of(app).choices.switches)["qk_norm"] is True
     assert app.segmented_control(key="arch_norm_en").value == "rmsnorm"
-    app.switch_page(page_of("scores")).run()
+    on_page(app, "scores")
     assert "half" in state_of(app).model.config.rope_pairing
     (notice,) = app.sidebar.info
     assert say("en", "arch_qk_norm") in notice.value
     app.sidebar.button(key="sidebar_own_architecture").click().run()
     assert state_of(app).choices.switches == ()
     assert not app.sidebar.info
-    app.switch_page(page_of("switchboard")).run()
+    on_page(app, "switchboard")
     assert app.segmented_control(key="arch_qk_norm_en").value == "off"
     assert app.segmented_control(key="arch_norm_placement_en").disabled is False
     app.segmented_control(key="arch_norm_en").set_value("none").run()
@@ -121,8 +114,7 @@ def test_the_switchboard_and_its_notice_on_every_page() -> None:
 
 def test_a_link_to_a_switched_model_shows_its_switches() -> None:
     app = opened(lang="zh", preset="today", arch="positions-rope.bias-off")
-    app.switch_page(page_of("switchboard")).run()
-    assert not app.exception
+    on_page(app, "switchboard")
     assert app.segmented_control(key="arch_positions_zh").value == "rope"
     assert app.segmented_control(key="arch_bias_zh").value == "off"
     assert say("zh", "arch_positions") in app.sidebar.info[0].value

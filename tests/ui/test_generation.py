@@ -210,7 +210,7 @@ def test_the_cards_say_where_the_loop_stands(query: dict[str, str], said: str) -
 def test_leaving_the_page_stops_the_loop() -> None:
     app = playing()
     press(app, "loop_play")
-    app.switch_page("pages/20_choosing.py").run()
+    on_page(app, "choosing")
     assert app.session_state["glassbox"].due is None
 
 

@@ -18,6 +18,7 @@ from tests.ui.support import (
     edit,
     framed,
     is_chinese,
+    on_page,
     opened,
     page,
     reader,
@@ -189,7 +190,7 @@ def test_what_the_target_is_chosen_from(preset: str) -> None:
 
 def test_the_choice_is_a_list_on_the_page() -> None:
     app = opened(lang="en")
-    app.switch_page("pages/30_loss.py").run()
+    on_page(app, "loss")
     (box,) = [box for box in app.selectbox if box.label == say("en", "choose_target")]
     box.select(91).run()
     assert not app.exception

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -22,10 +21,12 @@ from tests.ui.support import (
     framed,
     is_chinese,
     items,
+    on_page,
     opened,
     reader,
     state_of,
     strictly,
+    words_of,
 )
 from tests.ui.test_explanation import check, sample, worked_out
 from ui import board, optimizer_cards, stepping
@@ -251,9 +252,8 @@ def test_a_step_of_momentum_is_one_of_sgd_while_nothing_is_remembered() -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_page_tells_what_each_step_does_to_the_loss(language: str) -> None:
     app = opened(lang=language)
-    app.switch_page("pages/32_optimizer.py").run()
-    assert not app.exception, [error.message for error in app.exception]
-    words = re.sub(r"<[^>]+>|[ \n]+", " ", " ".join(element.proto.body for element in app.get("html")))
+    on_page(app, "optimizer")
+    words = words_of(app)
     state = state_of(app)
     for loss, _ in outcomes(state):
         assert f"{loss:.4f}" in words
@@ -269,6 +269,5 @@ def test_the_page_tells_what_each_step_does_to_the_loss(language: str) -> None:
 
 def test_a_large_vocabulary_gets_a_sentence_instead() -> None:
     app = opened(lang="en", preset="today")
-    app.switch_page("pages/32_optimizer.py").run()
-    assert not app.exception, [error.message for error in app.exception]
+    on_page(app, "optimizer")
     assert "three whole tables" in " ".join(element.proto.body for element in app.get("html"))

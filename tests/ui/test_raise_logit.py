@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -12,7 +11,19 @@ from streamlit.testing.v1 import AppTest
 
 from engine import Edit, presets, run
 from engine.search import MARGIN
-from tests.ui.support import ARCHITECTURES, EVERY_PRESET, alive, edit, framed, opened, reader, send, state_of
+from tests.ui.support import (
+    ARCHITECTURES,
+    EVERY_PRESET,
+    alive,
+    edit,
+    framed,
+    on_page,
+    opened,
+    reader,
+    send,
+    state_of,
+    words_of,
+)
 from ui import naming, raise_cards
 from ui.address import address, open_address
 from ui.quests import Quest
@@ -135,14 +146,8 @@ def test_rows_of_the_tokens_that_are_asked_about_are_there() -> None:
 
 def on_the_page(**query: str) -> AppTest:
     app = opened(**query)
-    app.switch_page("pages/39_raise_logit.py").run()
-    assert not app.exception
+    on_page(app, "raise_logit")
     return app
-
-
-def texts(app: AppTest) -> str:
-    """The cards as a reader sees them, without their markup."""
-    return re.sub(r"<[^>]+>", " ", " ".join(element.body for element in app.get("html")))
 
 
 def press(app: AppTest, key: str) -> None:
@@ -153,12 +158,12 @@ def press(app: AppTest, key: str) -> None:
 def test_find_apply_and_take_back() -> None:
     app = on_the_page(lang="en")
     assert app.button(key="raise_find_0_en").disabled, "mats leads"
-    assert "÷ slope" not in texts(app)
+    assert "÷ slope" not in words_of(app)
     press(app, "raise_find_1_en")
     found = raise_cards.quest(state_of(app), CHAIRS).outcome.found
-    assert f"{found[0].after:.4f}" in texts(app)
-    assert f"{found[0].estimate:.4f}" in texts(app)
-    assert f"at least {MARGIN}" in texts(app)
+    assert f"{found[0].after:.4f}" in words_of(app)
+    assert f"{found[0].estimate:.4f}" in words_of(app)
+    assert f"at least {MARGIN}" in words_of(app)
     press(app, "raise_apply_0_en")
     assert state_of(app).edits == (found[0].edit,)
     assert app.button(key="raise_find_1_en").disabled, "chairs leads now"
@@ -175,7 +180,7 @@ def test_every_parameter_is_accounted_for(language: str) -> None:
     """A line of the table, or a name among those that were tried in vain or have no slope."""
     app = on_the_page(lang=language)
     press(app, f"raise_find_1_{language}")
-    state, said = state_of(app), texts(app)
+    state, said = state_of(app), words_of(app)
     outcome = raise_cards.quest(state, CHAIRS).outcome
     assert len(outcome.found) > raise_cards.MOST_BUTTONS
     named = [one.name for one in outcome.found] + [*outcome.failed, *outcome.flat]
@@ -189,10 +194,10 @@ def test_every_parameter_is_accounted_for(language: str) -> None:
 def test_an_edit_of_one_s_own_asks_for_another_search() -> None:
     app = on_the_page(lang="zh")
     press(app, "raise_find_1_zh")
-    assert "一阶估计" in texts(app)
+    assert "一阶估计" in words_of(app)
     edit(state_of(app), "layers.0.attention.Wq", (0, 1), 0.5)
     app.run()
-    assert "一阶估计" not in texts(app)
+    assert "一阶估计" not in words_of(app)
     assert not app.exception
 
 
@@ -200,7 +205,7 @@ def test_a_token_that_no_cell_helps() -> None:
     """With an embedding of zeros nothing flows: no slope, nothing tried, and the page says so."""
     app = on_the_page(lang="en", text="7 7 7")
     press(app, "raise_find_1_en")
-    said = texts(app)
+    said = words_of(app)
     assert "No single small edit was found" in said
     assert "No parameter cell has a slope" in said
     assert "0 of 2324 cells" in said

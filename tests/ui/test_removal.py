@@ -20,6 +20,7 @@ from tests.ui.support import (
     edit,
     framed,
     is_chinese,
+    on_page,
     opened,
     page,
     reader,
@@ -299,15 +300,13 @@ class TestHeads:
 @EVERY_LANGUAGE
 def test_the_page_as_a_whole(lesson: str, language: str) -> None:
     app = opened(lang=language)
-    app.switch_page(f"pages/{34 if lesson == 'heads' else 35}_{lesson}.py").run()
-    assert not app.exception
+    on_page(app, lesson)
     assert state_of(app).lesson == lesson
 
 
 def test_the_report_has_the_prediction_and_the_tensors() -> None:
     app = opened(**dict(parse_qsl(address(_with_a_head_removed())[1:])))
-    app.switch_page("pages/35_remove.py").run()
-    assert not app.exception
+    on_page(app, "remove")
     prediction, tensors = (frame.value for frame in app.dataframe)
     assert prediction["token"].iloc[0] == "mats · 90"
     names = list(tensors["name"])

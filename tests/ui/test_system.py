@@ -19,6 +19,7 @@ from tests.ui.support import (
     framed,
     items,
     numbers_at,
+    on_page,
     opened,
     page,
     reader,
@@ -198,7 +199,6 @@ def test_any_architecture_has_the_picture(architecture: str) -> None:
 @EVERY_PRESET
 def test_the_page(preset: str) -> None:
     app: AppTest = opened(lang="zh", preset=preset)
-    app.switch_page("pages/28_system.py").run()
-    assert not app.exception
+    on_page(app, "system")
     assert [element.value for element in app.title] == [title(LESSON, "zh")]
     assert any(box.key.startswith("target_zh") for box in app.selectbox)

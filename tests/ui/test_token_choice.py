@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine import presets
 from engine.programs.question import Question
-from tests.ui.support import EVERY_PRESET, ROOT, edit, framed, reader, reopened, send, state_of
+from tests.ui.support import EVERY_PRESET, ROOT, edit, framed, on_page, reader, reopened, send, state_of
 from ui import runs, token_choice
 from ui.address import address, open_address
 from ui.text import LANGUAGES
@@ -184,6 +184,5 @@ def test_the_page_has_the_panel_unless_a_link_hides_it() -> None:
     for hidden in ("", "controls"):
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
         app.query_params["hide"] = hidden
-        app.switch_page("pages/38_wrote.py").run()
-        assert not app.exception
+        on_page(app, "wrote")
         assert bool([each for each in app.selectbox if str(each.key).startswith("rival_")]) == (not hidden)

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from engine import byte_pairs, presets
 from formats.tokenizer_files import FileError
-from tests.ui.support import ROOT, is_chinese, opened, state_of
+from tests.ui.support import ROOT, is_chinese, on_page, opened, state_of
 from ui import token_cards
 from ui.address import address, open_address
 from ui.text import LANGUAGES, catalogue, say
@@ -26,8 +26,7 @@ FIXTURES = sorted((ROOT / "formats").glob("tokenizer_*.py"))
 
 def lesson(**query: str) -> AppTest:
     app = opened(**{"lang": "en", "preset": "today", **query})
-    app.switch_page("pages/14_tokens.py").run()
-    assert not app.exception, [error.message for error in app.exception]
+    on_page(app, "tokens")
     return app
 
 
