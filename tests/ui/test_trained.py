@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from engine import presets, run
@@ -29,6 +30,18 @@ def test_each_example_shows_what_was_learned(preset: str, what: str) -> None:
     assert len(answers) == len(ANSWERS[what])
     assert likely[sorted(answers)].sum() > 0.9
     assert model.tokenizer.label(int(likely.argmax())) in ANSWERS[what]
+
+
+def test_of_the_little_world_the_words_that_matter_are_shown() -> None:
+    """The targets, what is asked for, and the eight that lead behind the sentence; of the embedding what is read."""
+    state = reader("loss", preset="little_world", rows=(7,))
+    logits = run(presets.load("little_world"), "cats sit on")["logits"].data[0, -1]
+    shown = {table["tensor"]: table for table in framed("loss", state).data["grids"].values()}["logits"]
+    sit, on, mats = 20, 30, 36
+    assert shown["column_index"] == sorted({sit, on, mats, 7, *np.argsort(-logits)[:8].tolist()})
+    assert shown["more_rows"] == {"max": 95}
+    read = {table["tensor"]: table for table in framed("embedding", state).data["grids"].values()}["embedding.weight"]
+    assert read["row_index"] == [1, 7, sit, on]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
